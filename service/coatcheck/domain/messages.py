@@ -1,0 +1,197 @@
+"""A message as parts, and the frame that turns the parts back into the message, byte for byte."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal, Protocol
+
+from coatcheck.domain.canonical import JsonObject, JsonValue, Path, to_text
+
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+WindowFormat = Literal["openai-chat", "openai-responses", "anthropic"]
+Encoding = Literal["string", "json"]
+"""How a part's text stands in its message: as a JSON string's value, or as JSON text itself."""
+
+
+class PartKind(StrEnum):
+    """What a part is. Blobs, thinking and opaque parts are carried; only the first three are read by models."""
+
+    TEXT = "text"
+    TOOL_CALL = "tool_call"
+    TOOL_RESULT = "tool_result"
+    THINKING = "thinking"
+    BLOB = "blob"
+    OPAQUE = "opaque"
+
+
+class FieldClass(StrEnum):
+    """What redaction does with a string leaf of a message."""
+
+    CONTENT = "content"
+    """Redacted."""
+    STRUCTURAL = "structural"
+    """A role, a type, a call id: validated, never rewritten; a secret in one refuses the request."""
+    CIPHERTEXT = "ciphertext"
+    """Encrypted content, signatures, redacted thinking: carried untouched, never indexed."""
+    BLOB = "blob"
+    """Encoded binary content: carried untouched, stored once by hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One string leaf of a message: where it stands and what redaction does with it."""
+
+    path: Path
+    field_class: FieldClass
+    thinking_block: Path | None = None
+    """The thinking block that this leaf belongs to: a secret in it replaces the block whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where one part's text stands in its message."""
+
+    path: Path
+    kind: PartKind
+    encoding: Encoding
+    role: Role
+    call_id: str | None = None
+    name: str | None = None
+    """The tool's name for a call (and its result where the format says it), the file's name for a blob."""
+    media_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One piece of a message.
+
+    ``frame_before`` is the canonical JSON text between the previous part of the message (or its start) and this one;
+    ``frame_after``, on the last part, what follows to the message's end.
+    """
+
+    kind: PartKind
+    role: Role
+    text: str
+    encoding: Encoding
+    frame_before: str
+    frame_after: str = ""
+    call_id: str | None = None
+    group_id: str | None = None
+    """One assistant batch of calls and its results share a group: it is kept or cut as one."""
+    name: str | None = None
+    media_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a window, as parts in their order."""
+
+    role: Role
+    parts: tuple[Part, ...]
+    occurred_at: datetime | None = None
+    is_system_field: bool = False
+    """True for Anthropic's ``system``, which stands outside the list of messages."""
+
+
+class WireFormat(Protocol):
+    """What the pipeline needs to know of one wire format. Raises InvalidRequest, with a JSON pointer, on a bad shape."""
+
+    name: WindowFormat
+
+    def check(self, message: JsonValue, at: Path) -> JsonObject:
+        """The message, when its shape is one this format knows."""
+        ...
+
+    def fields(self, message: JsonObject) -> Iterator[Field]:
+        """Every string leaf, in document order."""
+        ...
+
+    def sites(self, message: JsonObject) -> tuple[Site, ...]:
+        """Where the parts stand, in document order; at least one, and none inside another."""
+        ...
+
+    def role(self, message: JsonObject) -> Role: ...
+
+    def check_system(self, system: JsonValue, at: Path) -> None:
+        """Raises InvalidRequest unless this format has a system field of this shape (Anthropic's ``system``)."""
+        ...
+
+    def system_fields(self, system: JsonValue) -> Iterator[Field]:
+        """As ``fields``, of the bare value of the system field."""
+        ...
+
+    def system_sites(self, system: JsonValue) -> tuple[Site, ...]:
+        """As ``sites``, of the bare value of the system field."""
+        ...
+
+    def thinking_marker(self, block: JsonValue, marker: str) -> JsonValue:
+        """The block that stands in for a thinking block that held a secret."""
+        ...
+
+    def handoff_message(self, text: str) -> JsonObject:
+        """The handoff as a message, in a role that the provider takes at the window's place."""
+        ...
+
+
+def frame(message: JsonValue, sites: Sequence[Site]) -> tuple[Part, ...]:
+    """Cuts a message's canonical text at its sites. ``assemble`` is the inverse."""
+    by_path = {site.path: site for site in sites}
+    parts: list[Part] = []
+    literal: list[str] = []
+
+    def walk(value: JsonValue, path: Path) -> None:
+        site = by_path.get(path)
+        if site is not None:
+            text = value if site.encoding == "string" else to_text(value)
+            if not isinstance(text, str):
+                raise TypeError("a site with encoding 'string' must stand at a string")
+            parts.append(
+                Part(
+                    site.kind, site.role, text, site.encoding, "".join(literal), "", site.call_id, None, site.name, site.media_type
+                )
+            )
+            literal.clear()
+        elif isinstance(value, dict):
+            for position, (key, item) in enumerate(value.items()):
+                literal.append(("{" if position == 0 else ",") + to_text(key) + ":")
+                walk(item, (*path, key))
+            literal.append("}" if value else "{}")
+        elif isinstance(value, list):
+            for position, item in enumerate(value):
+                literal.append("[" if position == 0 else ",")
+                walk(item, (*path, position))
+            literal.append("]" if value else "[]")
+        else:
+            literal.append(to_text(value))
+
+    walk(message, ())
+    if len(parts) != len(by_path):
+        raise ValueError("a site names a place that the message does not have")
+    last = parts[-1]
+    parts[-1] = Part(
+        last.kind,
+        last.role,
+        last.text,
+        last.encoding,
+        last.frame_before,
+        "".join(literal),
+        last.call_id,
+        None,
+        last.name,
+        last.media_type,
+    )
+    return tuple(parts)
+
+
+def encode_in_message(text: str, encoding: Encoding) -> str:
+    """A part's text as it stands in the canonical text of its message."""
+    return json.dumps(text, ensure_ascii=False) if encoding == "string" else text
+
+
+def assemble(parts: Sequence[Part]) -> str:
+    """The canonical JSON text of the message that ``frame`` cut into these parts."""
+    return "".join(p.frame_before + encode_in_message(p.text, p.encoding) + p.frame_after for p in parts)

@@ -1,0 +1,142 @@
+"""The ports: what the pipeline and the use cases ask of models, the index and the directory of credentials.
+
+A port that has no implementation is None where it is wired; its absence is recorded and means KEEP, an excerpt, or a recall
+on the lexical leg, never an error. Models read ``canonical.scalar_text`` copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from coatcheck.domain.passages import IndexHit, IndexPoint, RecallFilter, SparseVector, StoredPoint
+from coatcheck.domain.routes import Entailment, RouteScore
+from coatcheck.domain.scopes import Scope, TenantScope
+
+
+class Clock(Protocol):
+    def __call__(self) -> datetime:
+        """The time now, aware, in UTC."""
+        ...
+
+
+class IdFactory(Protocol):
+    def __call__(self) -> UUID:
+        """A fresh UUIDv7."""
+        ...
+
+
+class Router(Protocol):
+    """Scores texts for KEEP, COMPRESS or DROP, in one batch. Raises StageUnavailable."""
+
+    revision: str
+
+    def route(self, texts: Sequence[str]) -> list[RouteScore]: ...
+
+
+class Compressor(Protocol):
+    """Proposes a shorter form of each text. Raises StageUnavailable."""
+
+    revision: str
+
+    def compress(self, texts: Sequence[str]) -> list[str]: ...
+
+
+class EntailmentGate(Protocol):
+    """Judges (premise, hypothesis) pairs. Raises StageUnavailable."""
+
+    revision: str
+
+    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Entailment]: ...
+
+
+class Summariser(Protocol):
+    """Writes an overview of a window's texts, at most ``max_chars`` code points. Raises StageUnavailable."""
+
+    revision: str
+
+    def summarise(self, texts: Sequence[str], max_chars: int) -> str: ...
+
+
+class Embedder(Protocol):
+    """Texts to unit vectors. ``input_tokens`` is the longest input it reads whole; the rest would be cut off."""
+
+    revision: str
+    dimensions: int
+    input_tokens: int
+
+    def token_offsets(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
+        """For each text its tokens' spans in code points, [start, end), special tokens left out."""
+        ...
+
+    def embed_passages(self, texts: Sequence[str]) -> list[list[float]]: ...
+
+    def embed_query(self, text: str) -> list[float]: ...
+
+
+class Reranker(Protocol):
+    """Scores passages against a query, higher is better."""
+
+    revision: str
+
+    def score(self, query: str, passages: Sequence[str]) -> list[float]: ...
+
+
+class EmbeddingLanes(Protocol):
+    """The embedder behind a worker that lets queries pass ahead of ingest. Raises StageUnavailable, Overloaded."""
+
+    revision: str
+    dimensions: int
+    input_tokens: int
+
+    async def token_offsets(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]: ...
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[list[float]]: ...
+
+    async def embed_query(self, text: str) -> list[float]: ...
+
+
+class VectorIndex(Protocol):
+    """The projection. Every method raises IndexUnavailable; a write has reached the index when it returns."""
+
+    async def upsert(self, scope: TenantScope, points: Sequence[IndexPoint]) -> None:
+        """Writes points in place. Refuses a point of another tenant."""
+        ...
+
+    async def search_dense(
+        self, scope: Scope, generation: int, vector: Sequence[float], narrow: RecallFilter, limit: int
+    ) -> list[IndexHit]: ...
+
+    async def search_lexical(
+        self, scope: Scope, generation: int, vector: SparseVector, narrow: RecallFilter, limit: int
+    ) -> list[IndexHit]:
+        """IDF is taken over what the scope may read, and nothing else."""
+        ...
+
+    async def delete_points(self, scope: TenantScope, point_ids: Sequence[UUID]) -> None: ...
+
+    async def delete_session(self, scope: TenantScope, session_id: UUID) -> None: ...
+
+    async def set_acl(self, scope: TenantScope, session_id: UUID, acl: Sequence[str]) -> None: ...
+
+    async def retrieve(self, scope: TenantScope, point_ids: Sequence[UUID]) -> list[StoredPoint]:
+        """The points that exist, in no order, whatever tenant their payload names: the caller compares."""
+        ...
+
+    def scroll(self, after: UUID | None = None, page_size: int = 1_000) -> AsyncIterator[list[StoredPoint]]:
+        """Every point of every tenant, in pages: for the operators' scan for orphans alone."""
+        ...
+
+    async def count(self, scope: TenantScope, session_id: UUID, generation: int) -> int: ...
+
+    async def delete_generation(self, generation: int) -> None: ...
+
+    async def flush(self) -> None: ...
+
+    async def check(self) -> None:
+        """Returns when the index answers."""
+        ...
+
+    async def close(self) -> None: ...

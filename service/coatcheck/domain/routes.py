@@ -1,0 +1,41 @@
+"""What happens to a segment, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Route(StrEnum):
+    """KEEP: exact text outside the prompt. COMPRESS: a reduction beside it. DROP: left out of the retained content."""
+
+    KEEP = "keep"
+    COMPRESS = "compress"
+    DROP = "drop"
+
+
+@dataclass(frozen=True, slots=True)
+class RouteScore:
+    """A router's opinion of one text: its best label, that label's score in [0, 1] and its lead over the next."""
+
+    route: Route
+    score: float
+    margin: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The route of one segment with the reason that is recorded beside it (``protected:tool-role``, ``router:weak``...)."""
+
+    route: Route
+    reason: str
+    protection: str | None = None
+    """The name of the evidence that protected the segment before any model ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entailment:
+    """A natural-language-inference verdict: whether the premise entails the hypothesis, and by what lead in [0, 1]."""
+
+    entailed: bool
+    margin: float

@@ -1,0 +1,106 @@
+"""Configuration: environment variables with the prefix COATCHECK_, or a .env file, read once into one frozen value.
+
+Unknown names with the prefix refuse to start; reserved names (COATCHECK_TEST_*, *_SERVICE_*, *_PORT*, the client's
+COATCHECK_URL and COATCHECK_API_KEY) are ignored.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+import platformdirs
+from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from coatcheck.domain.errors import RefusedToStart
+
+PREFIX = "COATCHECK_"
+_RESERVED = re.compile(r"^COATCHECK_(?:TEST_.*|.*_SERVICE_.*|.*_PORT(?:_.*)?|PORT(?:_.*)?|URL|API_KEY)$")
+
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class Settings(BaseSettings):
+    """Every setting of the service. Durations in seconds, sizes in bytes, lengths in code points."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_file=".env", extra="ignore", frozen=True)
+
+    data_dir: Path = Field(default_factory=lambda: Path(platformdirs.user_data_dir("coatcheck")))
+    """Embedded data, run.json, the local key and, when embedded, the erasure journal."""
+    embedded: bool = False
+    """PostgreSQL and the index inside the data directory. Chosen, never fallen back to."""
+    database_url: SecretStr | None = None
+    """The serving login: neither owner nor superuser nor BYPASSRLS."""
+    migration_database_url: SecretStr | None = None
+    """The owner's login, for ``coatcheck migrate`` alone."""
+    qdrant_url: str | None = None
+    qdrant_api_key: SecretStr | None = None
+    qdrant_collection: str = "coatcheck"
+    root_key: SecretStr | None = None
+    """32 bytes in hex or base64. Embedded mode makes its own, in a file of mode 0600."""
+    root_key_file: Path | None = None
+    erasure_journal: Path | None = None
+    """Required with a database URL: a file outside the database."""
+    public_url: str | None = None
+    allow_root_home: bool = False
+    """Embedded data under root's home: the embedded server then opens every parent folder to other users."""
+
+    host: str = "127.0.0.1"
+    listen_port: int = Field(default=8717, ge=0, le=65_535)
+    max_body_bytes: int = Field(default=32 * 1024 * 1024, ge=1_024)
+    max_message_bytes: int = Field(default=5 * 1024 * 1024, ge=1_024)
+    deadline_s: Seconds = 30
+    max_deadline_s: Seconds = 600
+    max_in_flight: int = Field(default=64, ge=1)
+    max_plans: int = Field(default=2, ge=1)
+    """Compactions planned at the same time; more wait."""
+    drain_grace_s: Seconds = 20
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    pool_size: int = Field(default=8, ge=1)
+    statement_timeout_s: Seconds = 30
+    lease_s: Seconds = 30
+    same_request_wait_s: Seconds = 10
+
+    embedder: str = "auto"
+    """``auto`` (bge-small from packaged weights, else from the hub, else none), ``none``, ``hashing``, or a fastembed model's name."""
+    embed_batch: int = Field(default=8, ge=1)
+    reranker: str = "auto"
+    fusion_dense_weight: float = Field(default=1.0, ge=0)
+    fusion_lexical_weight: float = Field(default=2.0, ge=0)
+    fusion_rrf_k: int = Field(default=60, ge=1)
+    recall_over_fetch: int = Field(default=4, ge=1)
+
+    reconcile_interval_s: Seconds = 2
+    outbox_max_attempts: int = Field(default=8, ge=1)
+    index_flush_interval_s: Seconds = 3
+    stage_limit_s: Seconds = 120
+    watchdog_grace_s: Seconds = 10
+
+    @model_validator(mode="after")
+    def _one_kind_of_storage(self) -> Settings:
+        if self.embedded and (self.database_url or self.qdrant_url):
+            raise ValueError("embedded mode takes no COATCHECK_DATABASE_URL and no COATCHECK_QDRANT_URL: choose one")
+        if self.database_url and not self.erasure_journal:
+            raise ValueError("a database URL needs COATCHECK_ERASURE_JOURNAL, a file outside the database")
+        if self.database_url and not (self.root_key or self.root_key_file):
+            raise ValueError("a database URL needs COATCHECK_ROOT_KEY or COATCHECK_ROOT_KEY_FILE")
+        return self
+
+
+def load(environment: Mapping[str, str] | None = None, **overrides: object) -> Settings:
+    """Reads the settings. Raises RefusedToStart with the names, never the values, of what is wrong."""
+    names = os.environ if environment is None else environment  # noqa: TID251
+    known = {PREFIX + name.upper() for name in Settings.model_fields}
+    unknown = sorted(n for n in names if n.startswith(PREFIX) and n not in known and not _RESERVED.match(n))
+    if unknown:
+        raise RefusedToStart(f"Unknown settings: {', '.join(unknown)}.")
+    try:
+        return Settings(**overrides)  # type: ignore[arg-type]
+    except ValidationError as error:
+        problems = "; ".join(f"{PREFIX}{'_'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in error.errors())
+        raise RefusedToStart(f"Settings do not fit: {problems}.") from error
