@@ -49,6 +49,8 @@ class Field:
     field_class: FieldClass
     thinking_block: Path | None = None
     """The thinking block that this leaf belongs to: a secret in it replaces the block whole."""
+    is_key: bool = False
+    """True when the leaf is the object key that ``path`` ends in, and not the value there (which may be anything)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +109,18 @@ class WireFormat(Protocol):
         ...
 
     def fields(self, message: JsonObject) -> Iterator[Field]:
-        """Every string leaf, in document order."""
+        """Every string leaf, and every object key that the format does not define, in document order.
+
+        A key comes before the value under it. A path may so come twice: once with ``is_key``, once without.
+        """
         ...
 
     def sites(self, message: JsonObject) -> tuple[Site, ...]:
-        """Where the parts stand, in document order; at least one, and none inside another."""
+        """Where the parts stand, in document order; at least one, and none inside another.
+
+        A call is a site of kind TOOL_CALL, and its result is every site of role ``tool`` with the same ``call_id``: a result
+        that holds nothing but an image is a BLOB.
+        """
         ...
 
     def role(self, message: JsonObject) -> Role: ...
