@@ -6,12 +6,15 @@ on the lexical leg, never an error. Models read ``canonical.scalar_text`` copies
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from coatcheck.domain.canonical import JsonObject, JsonValue, Path
+from coatcheck.domain.messages import WireFormat
 from coatcheck.domain.passages import IndexHit, IndexPoint, RecallFilter, SparseVector, StoredPoint
+from coatcheck.domain.placeholders import PlaceholderKeys
 from coatcheck.domain.routes import Entailment, RouteScore
 from coatcheck.domain.scopes import Scope, TenantScope
 
@@ -25,6 +28,49 @@ class Clock(Protocol):
 class IdFactory(Protocol):
     def __call__(self) -> UUID:
         """A fresh UUIDv7."""
+        ...
+
+
+class RedactedMessage(Protocol):
+    """A message without its secrets, and how many of each kind went."""
+
+    @property
+    def message(self) -> JsonObject: ...
+
+    @property
+    def counts(self) -> Mapping[str, int]: ...
+
+
+class RedactedSystem(Protocol):
+    """As RedactedMessage, of the bare value of the system field."""
+
+    @property
+    def system(self) -> JsonValue: ...
+
+    @property
+    def counts(self) -> Mapping[str, int]: ...
+
+
+class Redacting(Protocol):
+    """Takes the secrets out. Raises RedactionFailed, and InvalidRequest for a secret where nothing may be rewritten."""
+
+    @property
+    def revision(self) -> str:
+        """The revision of the rules."""
+        ...
+
+    def redact_message(self, wire: WireFormat, message: JsonObject, keys: PlaceholderKeys, *, at: Path) -> RedactedMessage: ...
+
+    def redact_system(self, wire: WireFormat, system: JsonValue, keys: PlaceholderKeys, *, at: Path) -> RedactedSystem: ...
+
+
+class TokenCounter(Protocol):
+    """Counts tokens exactly, for one named tokeniser. Raises StageUnavailable."""
+
+    name: str
+
+    def count(self, texts: Sequence[str]) -> int:
+        """The tokens of all the texts together."""
         ...
 
 
