@@ -1,0 +1,65 @@
+"""From an Authorization header to a request context.
+
+No credential, a malformed one, an unknown key, a wrong secret, a revoked or expired key, an inactive principal or tenant: one
+answer, after the same work. Only what is no key at all is spared the directory, so that strangers cannot make it work.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from uuid import UUID
+
+from coatcheck.domain.errors import Unauthenticated
+from coatcheck.domain.ports import Clock
+from coatcheck.identity.context import RequestContext
+from coatcheck.identity.credentials import ApiKey, new_api_key
+from coatcheck.identity.credentials import bearer_api_key as read_bearer
+from coatcheck.identity.keyring import KEY_BYTES, Keyring
+from coatcheck.identity.operations import EVERYTHING
+from coatcheck.identity.ports import KeyDirectory, KeyRecord
+
+
+class Authenticator:
+    """Verifies credentials. Nothing is remembered between requests: a revoked key is refused at once."""
+
+    def __init__(self, directory: KeyDirectory, keyring: Keyring, clock: Clock) -> None:
+        self._directory = directory
+        self._keyring = keyring
+        self._clock = clock
+        self._nobody = new_api_key(UUID(int=1), UUID(int=1))
+        self._no_hash = secrets.token_bytes(KEY_BYTES)
+
+    async def authenticate(self, authorization: str | None) -> RequestContext:
+        """The caller's context. Raises Unauthenticated, always with the same detail, and StoreUnavailable."""
+        presented = read_bearer(authorization)
+        record = None
+        if presented is not None:
+            record = await self._directory.find_key(presented.tenant_id, presented.key_id)
+        proven = self._proves(presented or self._nobody, record)
+        if record is None or not (proven & self._stands(record)):
+            raise Unauthenticated
+        return RequestContext(
+            tenant_id=record.tenant_id,
+            principal_id=record.principal_id,
+            key_id=record.key_id,
+            operations=record.operations & EVERYTHING,
+            sessions=record.sessions,
+            teams=record.teams,
+            permission_revision=record.permission_revision,
+        )
+
+    def _proves(self, presented: ApiKey, record: KeyRecord | None) -> bool:
+        """Whether the secret is the stored one; without a record the same HMAC and comparison against a random hash."""
+        held = record is not None and self._keyring.has_version(record.key_version)
+        version = record.key_version if record is not None and held else None
+        hashed = self._keyring.key_hash(presented.tenant_id, presented.secret, version)
+        same = hmac.compare_digest(hashed, record.secret_hash if record is not None else self._no_hash)
+        # A directory that answered for another tenant or key than was asked would be a fault of ours: it proves nothing.
+        asked = record is not None and (record.tenant_id, record.key_id) == (presented.tenant_id, presented.key_id)
+        return same & held & asked
+
+    def _stands(self, record: KeyRecord) -> bool:
+        now = self._clock()
+        unexpired = record.expires_at is None or now < record.expires_at
+        return unexpired & (record.revoked_at is None) & record.principal_active & record.tenant_active

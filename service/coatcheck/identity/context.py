@@ -1,0 +1,50 @@
+"""The request context: a verified caller's rights, built once for each request and passed explicitly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from coatcheck.domain.errors import Forbidden
+from coatcheck.domain.scopes import PUBLIC, Scope, TenantScope, principal_key, team_key
+from coatcheck.identity.operations import OPERATOR
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """Who asks, and what they may do. Only ``Authenticator`` makes one, from a credential that it has verified."""
+
+    tenant_id: UUID
+    principal_id: UUID
+    key_id: UUID
+    operations: frozenset[str]
+    sessions: frozenset[UUID] | None
+    """Where not None, the only sessions this credential reaches."""
+    teams: frozenset[UUID]
+    permission_revision: int
+    """The tenant's, when the rights were read: it rises with every change of a key, a principal or a membership."""
+
+    @property
+    def scope(self) -> Scope:
+        """What this caller may read: its own, its teams' and the tenant's public sessions."""
+        teams = tuple(team_key(team) for team in sorted(self.teams))
+        return Scope(self.tenant_id, self.principal_id, (principal_key(self.principal_id), *teams, PUBLIC))
+
+    @property
+    def tenant_scope(self) -> TenantScope:
+        """The caller's tenant, whole: for what a use case does after it has authorised the caller for it."""
+        return TenantScope(self.tenant_id)
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether the credential grants every operation within its tenant."""
+        return self.operations >= OPERATOR
+
+    def require(self, operation: str) -> None:
+        """Raises Forbidden unless the credential grants the operation."""
+        if operation not in self.operations:
+            raise Forbidden(f"The credential does not grant the operation {operation}.")
+
+    def reaches(self, session_id: UUID) -> bool:
+        """Whether the credential is not kept to other sessions than this one; reading still needs the scope."""
+        return self.sessions is None or session_id in self.sessions

@@ -1,0 +1,108 @@
+"""Keys derived from the root key, one for each tenant and purpose (HKDF-SHA256, RFC 5869), with a version.
+
+A rotation adds a version: new tags, digests and hashes are made under it, earlier versions verify what they made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NoReturn
+from uuid import UUID
+
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from coatcheck.domain.errors import RefusedToStart
+from coatcheck.domain.placeholders import PlaceholderKeys
+from coatcheck.identity.cursor import Cursor
+
+_SALT = b"coatcheck keyring 1"
+KEY_BYTES = 32
+
+
+class Purpose(StrEnum):
+    """What a derived key is for. A value never changes: it is part of the derivation."""
+
+    PLACEHOLDER = "placeholder"
+    SESSION_PLACEHOLDER = "session-placeholder"
+    REQUEST = "request"
+    SEGMENT = "segment"
+    API_KEY = "api-key"
+    CURSOR = "cursor"
+    CACHE_SALT = "cache-salt"
+    JOURNAL = "journal"
+    FINGERPRINT = "fingerprint"
+
+
+class Keyring:
+    """Derives keys; holds the root key and shows it nowhere."""
+
+    __slots__ = ("_roots", "version")
+
+    def __init__(self, root: bytes, *, version: int = 1, previous: Mapping[int, bytes] | None = None) -> None:
+        self.version = version
+        self._roots = {**(previous or {}), version: root}
+        if any(len(key) != KEY_BYTES for key in self._roots.values()):
+            raise ValueError("a root key has 32 bytes")
+
+    def __repr__(self) -> str:
+        return f"Keyring(version={self.version})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a keyring is not to be copied out of its process")
+
+    def fingerprint(self) -> str:
+        """What is stored of the current root key, to recognise it by: 32 hex digits that tell nothing else."""
+        return self._fingerprint(self.version)
+
+    def check_fingerprint(self, stored: str) -> None:
+        """Raises RefusedToStart when what is stored was made with a root key that is not here."""
+        known = [hmac.compare_digest(self._fingerprint(version).encode(), stored.encode()) for version in self._roots]
+        if not any(known):
+            raise RefusedToStart("The data was written under another root key: give the service that key.")
+
+    def placeholder_keys(self, tenant_id: UUID, session_id: UUID) -> PlaceholderKeys:
+        return PlaceholderKeys(
+            tenant_key=self._derive(Purpose.PLACEHOLDER, tenant_id.bytes),
+            session_key=self._derive(Purpose.SESSION_PLACEHOLDER, tenant_id.bytes + session_id.bytes),
+        )
+
+    def request_digest(self, tenant_id: UUID, raw: bytes) -> str:
+        """The keyed digest of a request (or of an idempotency key), 64 hex digits."""
+        return hmac.new(self._derive(Purpose.REQUEST, tenant_id.bytes), raw, hashlib.sha256).hexdigest()
+
+    def segment_tag(self, tenant_id: UUID, sha256: str) -> str:
+        """What is kept of an erased segment's hash: 64 hex digits that nobody without the key can compare with a guess."""
+        return hmac.new(self._derive(Purpose.SEGMENT, tenant_id.bytes), sha256.encode(), hashlib.sha256).hexdigest()
+
+    def key_hash(self, tenant_id: UUID, secret: str, version: int | None = None) -> bytes:
+        """What is stored of an API key's secret: 32 bytes. Raises LookupError for a version that is not here."""
+        key = self._derive(Purpose.API_KEY, tenant_id.bytes, version)
+        return hmac.new(key, secret.encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
+
+    def has_version(self, version: int) -> bool:
+        return version in self._roots
+
+    def cache_salt(self, tenant_id: UUID) -> str:
+        """What an upstream model server may know of a tenant, to keep its prefix caches apart: 64 hex digits."""
+        return self._derive(Purpose.CACHE_SALT, tenant_id.bytes).hex()
+
+    def cursor(self, tenant_id: UUID) -> Cursor:
+        """Signs and verifies page tokens within one tenant."""
+        return Cursor(self._derive(Purpose.CURSOR, tenant_id.bytes))
+
+    def journal_key(self) -> bytes:
+        """The erasure journal's key: one for the installation, since the journal is read before any tenant is known."""
+        return self._derive(Purpose.JOURNAL, b"")
+
+    def _fingerprint(self, version: int) -> str:
+        return self._derive(Purpose.FINGERPRINT, b"", version)[:16].hex()
+
+    def _derive(self, purpose: Purpose, owner: bytes, version: int | None = None) -> bytes:
+        # The version is no part of the derivation: each version is another root key.
+        root = self._roots[self.version if version is None else version]
+        info = purpose.value.encode() + b"\0" + owner
+        return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=_SALT, info=info).derive(root)

@@ -1,0 +1,36 @@
+"""What authentication asks of the directory of credentials. The store's rows are adapted to it where the app is composed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """One API key as stored, with what its principal and tenant allow now."""
+
+    tenant_id: UUID
+    key_id: UUID
+    principal_id: UUID
+    secret_hash: bytes
+    key_version: int
+    operations: frozenset[str]
+    sessions: frozenset[UUID] | None
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    principal_active: bool
+    tenant_active: bool
+    teams: frozenset[UUID]
+    permission_revision: int
+
+
+class KeyDirectory(Protocol):
+    async def find_key(self, tenant_id: UUID, key_id: UUID) -> KeyRecord | None:
+        """The key under the tenant it claims, or None. Asks the database the same way whether there is one or not.
+
+        Raises StoreUnavailable.
+        """
+        ...

@@ -1,0 +1,140 @@
+"""The progress board: which stage has work in flight, how old the oldest is, and when the last piece was completed.
+
+A stage is *vital* (plan, persist, project, the event loop) or *optional* (each model stage). It is *stuck* when its oldest
+piece in flight has outlived the stage's limit and nothing was completed or advanced within the limit either: a slow stage
+that moves is not stuck, whatever its backlog.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+EVENT_LOOP = "event-loop"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage and its limit in seconds."""
+
+    name: str
+    vital: bool
+    limit_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """One stage at one moment. Ages in seconds; ``None`` where there is nothing to have an age."""
+
+    name: str
+    vital: bool
+    in_flight: int
+    oldest_age_s: float | None
+    completions: int
+    last_completion_age_s: float | None
+    stuck: bool
+
+
+def standard_stages(limit_s: float) -> tuple[Stage, ...]:
+    """The stages of this service, all under one limit."""
+    vital = ("plan", "persist", "project", EVENT_LOOP)
+    optional = ("embed", "rerank", "router", "compressor", "entailment", "summariser")
+    return tuple(Stage(n, True, limit_s) for n in vital) + tuple(Stage(n, False, limit_s) for n in optional)
+
+
+@dataclass(slots=True)
+class _Ledger:
+    stage: Stage
+    moved_at: float
+    """When something was last completed or advanced; at first, when the board was made."""
+    started: dict[int, float] = field(default_factory=dict)
+    completions: int = 0
+    completed_at: float | None = None
+
+
+class Piece:
+    """One piece of work in flight, from ``ProgressBoard.begin``."""
+
+    __slots__ = ("_board", "_number", "_stage")
+
+    def __init__(self, board: ProgressBoard, stage: str, number: int) -> None:
+        self._board = board
+        self._stage = stage
+        self._number = number
+
+    def advance(self) -> None:
+        """Says that this piece moved on: one of its slices is done."""
+        self._board.advance(self._stage)
+
+    def done(self) -> None:
+        """Ends the piece, however it went. A second call does nothing."""
+        self._board.end(self._stage, self._number)
+
+
+class ProgressBoard:
+    """Counts pieces of work by stage; every method is safe from any thread."""
+
+    def __init__(self, stages: Iterable[Stage], monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._numbers = itertools.count()
+        self._ledgers = {stage.name: _Ledger(stage, monotonic()) for stage in stages}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Piece]:
+        """One piece of work of a stage, for as long as the block runs."""
+        piece = self.begin(name)
+        try:
+            yield piece
+        finally:
+            piece.done()
+
+    def begin(self, name: str) -> Piece:
+        """Starts a piece that ends elsewhere. Raises KeyError for a stage the board was not made with."""
+        with self._lock:
+            number = next(self._numbers)
+            self._ledgers[name].started[number] = self._monotonic()
+        return Piece(self, name, number)
+
+    def advance(self, name: str) -> None:
+        """Says that some piece of the stage moved on."""
+        with self._lock:
+            self._ledgers[name].moved_at = self._monotonic()
+
+    def end(self, name: str, number: int) -> None:
+        with self._lock:
+            ledger = self._ledgers[name]
+            if ledger.started.pop(number, None) is not None:
+                ledger.completions += 1
+                ledger.moved_at = ledger.completed_at = self._monotonic()
+
+    def accepts(self, name: str) -> bool:
+        """Whether the stage takes new work: a stuck one does not."""
+        with self._lock:
+            return not self._report(self._ledgers[name]).stuck
+
+    def reports(self) -> tuple[StageReport, ...]:
+        with self._lock:
+            return tuple(self._report(ledger) for ledger in self._ledgers.values())
+
+    def stuck(self, *, vital: bool) -> tuple[str, ...]:
+        """The names of the stuck stages of one kind."""
+        return tuple(report.name for report in self.reports() if report.stuck and report.vital is vital)
+
+    def _report(self, ledger: _Ledger) -> StageReport:
+        now = self._monotonic()
+        oldest = next(iter(ledger.started.values()), None)
+        limit = ledger.stage.limit_s
+        return StageReport(
+            name=ledger.stage.name,
+            vital=ledger.stage.vital,
+            in_flight=len(ledger.started),
+            oldest_age_s=None if oldest is None else now - oldest,
+            completions=ledger.completions,
+            last_completion_age_s=None if ledger.completed_at is None else now - ledger.completed_at,
+            stuck=oldest is not None and now - oldest > limit and now - ledger.moved_at > limit,
+        )

@@ -1,0 +1,56 @@
+"""What a verified caller carries."""
+
+from __future__ import annotations
+
+import dataclasses
+from uuid import UUID
+
+import pytest
+
+from coatcheck.domain.errors import Forbidden
+from coatcheck.identity.context import RequestContext
+from coatcheck.identity.operations import EVERYTHING, MEMBER, OPERATOR, Operation
+
+
+def context(**changes: object) -> RequestContext:
+    plain = RequestContext(UUID(int=1), UUID(int=2), UUID(int=3), MEMBER, None, frozenset(), 0)
+    return dataclasses.replace(plain, **changes)  # type: ignore[arg-type]
+
+
+def test_the_scope_holds_the_principal_its_teams_and_what_is_public() -> None:
+    scope = context(teams=frozenset({UUID(int=5), UUID(int=4)})).scope
+
+    assert scope.tenant_id == UUID(int=1)
+    assert scope.acl == (f"p:{UUID(int=2)}", f"t:{UUID(int=4)}", f"t:{UUID(int=5)}", "public")
+
+
+def test_a_context_cannot_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        context().tenant_id = UUID(int=9)  # type: ignore[misc]
+
+
+def test_an_operation_that_is_not_granted_is_forbidden() -> None:
+    caller = context(operations=frozenset({"read"}))
+
+    caller.require("read")
+    caller.require(Operation.READ)
+    for operation in ("recall", Operation.ERASE, "", "*"):
+        with pytest.raises(Forbidden):
+            caller.require(operation)
+
+
+def test_roles_are_the_planned_ones() -> None:
+    assert {"compact", "recall", "read", "sessions", "erase", "publish", "export"} == MEMBER
+    assert {"tenants"} == EVERYTHING - OPERATOR
+    assert context(operations=OPERATOR).is_operator
+    assert context(operations=EVERYTHING).is_operator
+    assert not context(operations=MEMBER).is_operator
+
+
+def test_a_credential_kept_to_sessions_reaches_those_alone() -> None:
+    one, other = UUID(int=6), UUID(int=7)
+
+    assert context().reaches(one)
+    assert context(sessions=frozenset({one})).reaches(one)
+    assert not context(sessions=frozenset({one})).reaches(other)
+    assert not context(sessions=frozenset()).reaches(one)

@@ -1,0 +1,46 @@
+"""Scopes are made by identity alone: a search of the source, since a type cannot say it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from coatcheck.domain.scopes import NIL, Scope, TenantScope
+from coatcheck.identity.scopes import tenant_scope
+
+SOURCE = Path(__file__).parents[2] / "service" / "coatcheck"
+
+
+def test_nothing_outside_identity_makes_a_scope() -> None:
+    makers = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}"
+        for path in SOURCE.rglob("*.py")
+        if path.relative_to(SOURCE).parts[0] != "identity"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and _name(node.func) in {"Scope", "TenantScope"}
+    ]
+
+    assert makers == []
+
+
+def test_a_scope_without_a_tenant_or_its_own_key_cannot_be_made() -> None:
+    one = UUID(int=1)
+
+    for make in (
+        lambda: tenant_scope(NIL),
+        lambda: TenantScope(NIL),
+        lambda: Scope(NIL, one, (f"p:{one}",)),
+        lambda: Scope(one, NIL, (f"p:{NIL}",)),
+        lambda: Scope(one, one, ()),
+        lambda: Scope(one, one, ("public",)),
+        lambda: Scope(one, one, (f"p:{one}", "*")),
+    ):
+        with pytest.raises(ValueError, match=r"scope|acl"):
+            make()
+
+
+def _name(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
