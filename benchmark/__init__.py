@@ -1,0 +1,1 @@
+"""``python -m benchmark NAME [--json OUT] [--plot OUT.png]``: every figure this project states, measured anew."""

@@ -1,0 +1,88 @@
+"""``python -m benchmark NAME [--json OUT] [--plot OUT.png]``; ``all`` runs what needs neither data nor a model server."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol, cast
+
+from rich.console import Console
+
+from benchmark.report import Report, show, write_json
+
+BENCHMARKS = {
+    "qa": "the synthetic comparison: full history, handoff alone, handoff and recall",
+    "recall": "evidence recall on labelled conversations (--data FILE)",
+    "compaction": "planner throughput by stage; a whole compaction against the bare encode",
+    "scan": "integrity scan against raw COPY and SHA-256; recall latency at scale",
+    "start": "what the command and the service import, and the time until ready",
+}
+_NEED_DATA = ("recall",)
+
+
+class Benchmark(Protocol):
+    """What a module of this package offers to the runner."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, options: argparse.Namespace) -> Report: ...
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs what is named, prints its tables, and writes what was asked for."""
+    options = _parser().parse_args(arguments)
+    names = [name for name in BENCHMARKS if name not in _NEED_DATA] if options.name == "all" else [options.name]
+    if options.plot is not None and find_spec("matplotlib") is None:
+        print("--plot needs matplotlib: install the extra 'bench'.", file=sys.stderr)
+        return 2
+    console = Console()
+    for name in names:
+        console.rule(f"{name}: {BENCHMARKS[name]}", align="left")
+        report = _load(name).run(options if options.name == name else _parser().parse_args([name]))
+        show(report, console)
+        _write(report, options, name if options.name == "all" else None)
+    if options.name == "all":
+        console.print(f"Not run without data: {', '.join(_NEED_DATA)}.")
+    return 0
+
+
+def _write(report: Report, options: argparse.Namespace, suffix: str | None) -> None:
+    json_out, plot_out = _with_suffix(options.json, suffix), _with_suffix(options.plot, suffix)
+    if json_out is not None:
+        write_json(report, json_out)
+    if plot_out is not None and report.picture is not None:
+        from benchmark.plots import draw
+
+        draw(report.picture, plot_out)
+
+
+def _with_suffix(path: Path | None, suffix: str | None) -> Path | None:
+    return path if path is None or suffix is None else path.with_stem(f"{path.stem}-{suffix}")
+
+
+def _load(name: str) -> Benchmark:
+    return cast(Benchmark, import_module(f"benchmark.{name}"))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmark", description=__doc__)
+    named = parser.add_subparsers(dest="name", required=True, metavar="NAME")
+    for name, purpose in BENCHMARKS.items():
+        one = named.add_parser(name, help=purpose, description=purpose)
+        _add_outputs(one)
+        _load(name).add_arguments(one)
+    _add_outputs(named.add_parser("all", help="every benchmark that needs neither data nor a model server"))
+    return parser
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write the results as JSON")
+    parser.add_argument("--plot", type=Path, metavar="OUT.png", help="draw the results (needs the extra 'bench')")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""The product as a benchmark meets it: its own app in this process over ASGI, asked through the SDK, by the public routes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from coatcheck.domain.canonical import JsonObject, JsonValue
+from coatcheck.settings import Settings, load
+from coatcheck_client.client import AsyncCoatcheck
+
+URL = "http://coatcheck"
+"""Nothing listens there: requests go to the app in this process."""
+DEADLINE_S = 600.0
+"""A benchmark waits for its ingest; a deadline that a slow machine outlives would only add retries to the figures."""
+_MEASURED = (
+    "embedder",
+    "embed_batch",
+    "reranker",
+    "fusion_dense_weight",
+    "fusion_lexical_weight",
+    "fusion_rrf_k",
+    "recall_over_fetch",
+    "pool_size",
+    "max_plans",
+    "max_message_bytes",
+)
+
+
+def settings_for(data_dir: Path, **overrides: object) -> Settings:
+    """Embedded storage in a folder of the benchmark's own, reachable as root too."""
+    return load(None, data_dir=data_dir, embedded=True, allow_root_home=True, log_level="error", **overrides)
+
+
+def effective(settings: Settings) -> JsonObject:
+    """The settings that figures depend on; no path, no address, no secret."""
+    shown: dict[str, JsonValue] = settings.model_dump(mode="json", include=set(_MEASURED))
+    return {name: shown[name] for name in _MEASURED if name in shown}
+
+
+@asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[AsyncCoatcheck]:
+    """The app, started on these settings and stopped at the end, behind the SDK."""
+    from coatcheck.app import in_process
+
+    async with (
+        in_process(settings) as service,
+        AsyncCoatcheck(URL, service.api_key, transport=service.transport) as client,
+    ):
+        yield client
