@@ -24,12 +24,19 @@ _RESERVED = re.compile(r"^COATCHECK_(?:TEST_.*|.*_SERVICE_.*|.*_PORT(?:_.*)?|POR
 Seconds = Annotated[float, Field(gt=0)]
 
 
+def default_data_dir() -> Path:
+    """The user's data directory; root's is the machine's, since the embedded server opens the folders above it to others."""
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        return Path("/var/lib/coatcheck")
+    return Path(platformdirs.user_data_dir("coatcheck"))
+
+
 class Settings(BaseSettings):
     """Every setting of the service. Durations in seconds, sizes in bytes, lengths in code points."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_file=".env", extra="ignore", frozen=True)
 
-    data_dir: Path = Field(default_factory=lambda: Path(platformdirs.user_data_dir("coatcheck")))
+    data_dir: Path = Field(default_factory=default_data_dir)
     """Embedded data, run.json, the local key and, when embedded, the erasure journal."""
     embedded: bool = False
     """PostgreSQL and the index inside the data directory. Chosen, never fallen back to."""
@@ -44,7 +51,7 @@ class Settings(BaseSettings):
     """32 bytes in hex or base64. Embedded mode makes its own, in a file of mode 0600."""
     root_key_file: Path | None = None
     erasure_journal: Path | None = None
-    """Required with a database URL: a file outside the database."""
+    """Required with a database URL: a directory outside the database, with one file a process."""
     public_url: str | None = None
     allow_root_home: bool = False
     """Embedded data under root's home: the embedded server then opens every parent folder to other users."""
@@ -104,3 +111,13 @@ def load(environment: Mapping[str, str] | None = None, **overrides: object) -> S
     except ValidationError as error:
         problems = "; ".join(f"{PREFIX}{'_'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in error.errors())
         raise RefusedToStart(f"Settings do not fit: {problems}.") from error
+
+
+def cache_dir() -> Path:
+    """What can be made again (compiled rules): the user's cache directory, never the data directory."""
+    return Path(platformdirs.user_cache_dir("coatcheck"))
+
+
+def armed_crash_points() -> str | None:
+    """The crash points that a fault test has set for this process (``ops.faults``); None outside of tests."""
+    return os.environ.get("COATCHECK_TEST_CRASH_POINT")  # noqa: TID251

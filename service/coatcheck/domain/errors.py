@@ -66,6 +66,12 @@ class MethodNotAllowed(CoatcheckError):
     slug, status = "method-not-allowed", 405
 
 
+class RequestTimeout(CoatcheckError):
+    """The request did not arrive in time."""
+
+    slug, status, retryable, retry_after_s = "request-timeout", 408, True, 1
+
+
 class InProgress(CoatcheckError):
     """The same request is being worked on."""
 

@@ -13,6 +13,8 @@ class OutboxKind(StrEnum):
     """Project one run's segments (or, with a segment hash, that segment again)."""
     ERASE = "erase"
     """Remove the points and then the rows of an erased session or manifest."""
+    SWEEP = "sweep"
+    """After an erasure that overtook a projection: remove the session's points that have no row."""
     ACL = "acl"
     """Set the acl of every point of a session."""
 

@@ -81,7 +81,8 @@ class IndexHit:
 class RecallFilter:
     """What a recall narrows by, beside the scope. Empty means no narrowing."""
 
-    session_id: UUID | None = None
+    session_ids: tuple[UUID, ...] = ()
+    """Any of these."""
     roles: tuple[str, ...] = ()
     since: datetime | None = None
     until: datetime | None = None

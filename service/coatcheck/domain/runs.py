@@ -93,5 +93,10 @@ class Run:
     timings_ms: dict[str, int]
     created_at: datetime
     acknowledged_at: datetime | None = None
+    erased_at: datetime | None = None
     passages: int = 0
     generation: int = 0
+
+    @property
+    def erased(self) -> bool:
+        return self.erased_at is not None

@@ -1,0 +1,215 @@
+"""One composed app: parts wired, what a start owes done, background work running; and in the reverse order, stopped.
+
+``foundations`` opens what one process opens once (rows, index, models). ``composed`` wires an app on them; two apps on the same
+foundations, each with its own pool and owner, are two processes as far as leases and fences go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from starlette.types import ASGIApp
+
+from coatcheck.api.app import create_api
+from coatcheck.api.gate import Gate
+from coatcheck.app.bootstrap import ensure_local_key
+from coatcheck.app.data_dir import DataDirectory
+from coatcheck.app.directory import StoreDirectory
+from coatcheck.app.models import Models, open_models
+from coatcheck.app.storage import OpenedIndex, open_index, open_rows, remove_other_generations
+from coatcheck.compaction.planner import Planner
+from coatcheck.compaction.redaction.redactor import Redactor
+from coatcheck.domain.errors import CoatcheckError, IndexUnavailable, RefusedToStart
+from coatcheck.domain.identifiers import utc_now, uuid7
+from coatcheck.identity import root_key
+from coatcheck.identity.authenticate import Authenticator
+from coatcheck.identity.keyring import Keyring
+from coatcheck.memory import services, startup
+from coatcheck.memory.collaborators import Collaborators, Standing
+from coatcheck.memory.journal import ErasureJournal
+from coatcheck.memory.services import UseCases
+from coatcheck.memory.startup import Opened, Startup
+from coatcheck.ops import faults
+from coatcheck.ops.metrics import Metrics
+from coatcheck.ops.progress import ProgressBoard, standard_stages
+from coatcheck.ops.watchdog import Watchdog
+from coatcheck.settings import Settings, armed_crash_points, cache_dir
+from coatcheck.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Foundations:
+    """What one process opens once."""
+
+    settings: Settings
+    directory: DataDirectory
+    database_url: str
+    keyring: Keyring
+    models: Models
+    generation: Opened
+    index: OpenedIndex
+    board: ProgressBoard
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """A running app. ``asgi`` is the whole of it, edge included."""
+
+    asgi: ASGIApp
+    directory: DataDirectory
+    parts: Collaborators
+    use_cases: UseCases
+    gate: Gate
+    startup: Startup
+
+
+@asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[App]:
+    """The app of this process, ready to serve; the data directory is this process's until the block ends."""
+    async with foundations(settings) as opened, composed(opened) as app:
+        yield app
+
+
+@asynccontextmanager
+async def foundations(settings: Settings) -> AsyncIterator[Foundations]:
+    """Raises RefusedToStart, StoreUnavailable, IndexUnavailable; whatever was opened by then is closed."""
+    crash_points = armed_crash_points()
+    if crash_points is not None:
+        faults.arm(crash_points)
+    async with AsyncExitStack() as stack:
+        directory = stack.enter_context(DataDirectory(settings.data_dir))
+        keyring = Keyring(await asyncio.to_thread(_root_key, settings, directory))
+        rows = await open_rows(settings, directory)
+        stack.push_async_callback(rows.stop)
+        board = ProgressBoard(standard_stages(settings.stage_limit_s))
+        models = open_models(settings, board)
+        stack.push_async_callback(models.close)
+        database = await Database.connect(rows.url, pool_size=1)
+        try:
+            await database.check_durability()
+            await startup.check_root_key(database, keyring)
+            generation = await startup.open_generation(database, settings, models.embedder_revision, models.dimensions)
+        finally:
+            await database.close()
+        index = await open_index(settings, directory, generation.generation.number, models.dimensions)
+        stack.push_async_callback(index.index.close)
+        yield Foundations(settings, directory, rows.url, keyring, models, generation, index, board)
+
+
+@asynccontextmanager
+async def composed(on: Foundations, *, owner: str | None = None, alone: bool = True) -> AsyncIterator[App]:
+    """An app on its foundations. ``alone``: this process owns the data, so that its predecessor's leases are void."""
+    settings = on.settings
+    owner = owner or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+    async with AsyncExitStack() as stack:
+        database = await Database.connect(
+            on.database_url, pool_size=settings.pool_size, statement_timeout_s=settings.statement_timeout_s
+        )
+        stack.push_async_callback(database.close)
+        parts = _parts(on, database, owner)
+        await startup.check_journal(database, parts.journal)
+        use_cases = services.build(parts)
+        starting = Startup(parts, use_cases.reconciler)
+        if settings.embedded:
+            await ensure_local_key(parts, on.directory)
+        if alone:
+            await _catch_up(on, parts, starting)
+        gate = Gate(settings.max_in_flight)
+        authenticator = Authenticator(StoreDirectory(database), on.keyring, utc_now)
+        api = create_api(use_cases.services, authenticator=authenticator, gate=gate, parts=parts)
+        stack.push_async_callback(api.close)
+        app = App(api.asgi, on.directory, parts, use_cases, gate, starting)
+        watchdog = Watchdog(parts.progress, settings.watchdog_grace_s)
+        watchdog.start(asyncio.get_running_loop())
+        stack.callback(watchdog.stop)
+        background = [asyncio.create_task(use_cases.reconciler.run())]
+        if settings.embedded and alone:
+            background.append(asyncio.create_task(_flush(parts)))
+        if parts.standing.building:
+            background.append(asyncio.create_task(_close_generation(on, parts, starting)))
+        try:
+            yield app
+        finally:
+            await _stop(app, background)
+
+
+async def _stop(app: App, background: list[asyncio.Task[None]]) -> None:
+    """Nobody new, then whoever is inside, then the work that outlives its request, then the walk over the outbox."""
+    grace_s = app.parts.settings.drain_grace_s
+    app.parts.standing.draining = True
+    app.gate.drain()
+    await app.gate.wait_empty(grace_s)
+    await app.use_cases.compact.drain(grace_s)
+    await app.use_cases.jobs.stop()
+    app.use_cases.reconciler.stop()
+    _, late = await asyncio.wait({background[0]}, timeout=grace_s)
+    for task in [*late, *background[1:]]:
+        task.cancel()
+    await asyncio.gather(*background, return_exceptions=True)
+
+
+async def _catch_up(on: Foundations, parts: Collaborators, starting: Startup) -> None:
+    await starting.void_leases()
+    if on.generation.is_new and on.generation.building:
+        await starting.fill_generation()
+    elif not on.index.was_clean:
+        await starting.recover_index(on.index.flushed_at)
+
+
+def _parts(on: Foundations, database: Database, owner: str) -> Collaborators:
+    settings = on.settings
+    redactor = Redactor(cache_dir() / "rules")
+    journal = ErasureJournal(settings.erasure_journal or on.directory.journal, owner, on.keyring.journal_key())
+    return Collaborators(
+        settings=settings,
+        database=database,
+        index=on.index.index,
+        lanes=on.models.lanes,
+        reranker=on.models.reranker,
+        planner=Planner(redactor, count_tokens=None),
+        redactor=redactor,
+        keyring=on.keyring,
+        journal=journal,
+        clock=utc_now,
+        new_id=uuid7,
+        metrics=Metrics(on.board),
+        progress=on.board,
+        generation=on.generation.generation,
+        owner=owner,
+        standing=Standing(building=on.generation.building),
+    )
+
+
+async def _flush(parts: Collaborators) -> None:
+    while True:
+        await asyncio.sleep(parts.settings.index_flush_interval_s)
+        with contextlib.suppress(IndexUnavailable):
+            await parts.index.flush()
+
+
+async def _close_generation(on: Foundations, parts: Collaborators, starting: Startup) -> None:
+    while True:
+        await asyncio.sleep(parts.settings.reconcile_interval_s)
+        with contextlib.suppress(CoatcheckError):
+            if await starting.close_generation():
+                if parts.settings.embedded:
+                    current = on.directory.index(parts.generation.number)
+                    await asyncio.to_thread(remove_other_generations, current.parent, parts.generation.number)
+                return
+
+
+def _root_key(settings: Settings, directory: DataDirectory) -> bytes:
+    if settings.root_key is not None:
+        return root_key.parse(settings.root_key.get_secret_value())
+    if settings.root_key_file is not None:
+        return root_key.load(settings.root_key_file)
+    if not settings.embedded:
+        raise RefusedToStart("Set COATCHECK_ROOT_KEY or COATCHECK_ROOT_KEY_FILE.")
+    return root_key.load_or_create(directory.root_key_file)

@@ -1,0 +1,73 @@
+"""The data directory: one process owns it, says where it serves, and keeps its secrets to itself."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+from types import TracebackType
+
+import portalocker
+
+from coatcheck.domain.errors import RefusedToStart
+
+LOCK_FILE = "lock"
+RUN_FILE = "run.json"
+KEY_FILE = "local.key"
+ROOT_KEY_FILE = "root.key"
+
+
+class DataDirectory:
+    """A data directory under this process's lock, from ``__enter__`` to ``__exit__``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.expanduser().resolve()
+        self._lock: portalocker.Lock | None = None
+
+    def __enter__(self) -> DataDirectory:
+        """Makes the directory (0700) where there is none. Raises RefusedToStart while another process owns it."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = portalocker.Lock(
+            self.path / LOCK_FILE, mode="a", timeout=0, flags=portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING
+        )
+        try:
+            lock.acquire()
+        except portalocker.exceptions.LockException as error:
+            raise RefusedToStart(f"Another process owns the data directory {self.path}.") from error
+        self._lock = lock
+        self.forget_url()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.forget_url()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def publish_url(self, url: str) -> None:
+        """Tells the CLI and the SDK on this machine where the service is."""
+        temporary = self.path / f".{RUN_FILE}.{os.getpid()}"
+        temporary.write_text(json.dumps({"url": url, "pid": os.getpid()}), "utf-8")
+        temporary.chmod(0o600)
+        temporary.replace(self.path / RUN_FILE)
+
+    def forget_url(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            (self.path / RUN_FILE).unlink()
+
+    @property
+    def key_file(self) -> Path:
+        """The local key: what the CLI and the SDK find on a fresh machine."""
+        return self.path / KEY_FILE
+
+    @property
+    def root_key_file(self) -> Path:
+        return self.path / ROOT_KEY_FILE
+
+    @property
+    def journal(self) -> Path:
+        return self.path / "journal"
+
+    def index(self, generation: int) -> Path:
+        return self.path / "index" / f"generation-{generation}"

@@ -1,0 +1,79 @@
+"""The app as a process (uvicorn), and inside another one (the CLI, tests, benchmarks) over ASGI."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import structlog
+
+from coatcheck.app.compose import App, running
+from coatcheck.ops import logging
+from coatcheck.settings import Settings
+
+if TYPE_CHECKING:
+    import httpx
+
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class InProcess:
+    """A running app to talk to over its routes. ``transport`` is for an asynchronous client; ``api_key`` the local key."""
+
+    app: App
+    transport: httpx.ASGITransport
+    api_key: str
+
+
+@asynccontextmanager
+async def in_process(settings: Settings) -> AsyncIterator[InProcess]:
+    """Starts the app in this process and stops it. Raises RefusedToStart, StoreUnavailable, IndexUnavailable."""
+    import httpx
+
+    async with running(settings) as app:
+        key = app.directory.key_file.read_text("ascii").strip()
+        yield InProcess(app, httpx.ASGITransport(app.asgi), key)
+
+
+def serve(settings: Settings) -> None:
+    """Serves until SIGTERM or SIGINT: readiness off, accept no more, finish or release, exit within the grace."""
+    logging.configure(settings.log_level)
+    asyncio.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> None:
+    import uvicorn
+
+    async with running(settings) as app:
+
+        class Server(uvicorn.Server):
+            async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+                await super().startup(sockets)
+                host, port = self.servers[0].sockets[0].getsockname()[:2]
+                app.directory.publish_url(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+                log.info("serving", port=port)
+
+            def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+                app.parts.standing.draining = True
+                app.gate.drain()
+                super().handle_exit(sig, frame)
+
+        await Server(
+            uvicorn.Config(
+                app.asgi,
+                host=settings.host,
+                port=settings.listen_port,
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=int(settings.drain_grace_s),
+            )
+        ).serve()

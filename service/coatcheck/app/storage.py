@@ -1,0 +1,87 @@
+"""Where the rows and the points are: embedded in the data directory, or by URL. Embedded is chosen, never fallen back to."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from coatcheck.app.data_dir import DataDirectory
+from coatcheck.domain.errors import RefusedToStart
+from coatcheck.domain.ports import VectorIndex
+from coatcheck.settings import Settings
+from coatcheck.store.migrate import migrate
+
+if TYPE_CHECKING:
+    from coatcheck.store.embedded import EmbeddedServer
+
+
+@dataclass(slots=True)
+class Rows:
+    """The serving URL, and the embedded server behind it where there is one."""
+
+    url: str
+    server: EmbeddedServer | None = None
+
+    async def stop(self) -> None:
+        if self.server is not None:
+            await asyncio.to_thread(self.server.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedIndex:
+    """The index of one generation; what an embedded one says of the stop before this start."""
+
+    index: VectorIndex
+    was_clean: bool = True
+    flushed_at: datetime | None = None
+
+
+async def open_rows(settings: Settings, directory: DataDirectory) -> Rows:
+    """Starts (and migrates) the embedded server, or takes the configured URL. Raises RefusedToStart, StoreUnavailable."""
+    if settings.database_url is not None:
+        return Rows(settings.database_url.get_secret_value())
+    if not settings.embedded:
+        raise RefusedToStart("Set COATCHECK_DATABASE_URL and COATCHECK_QDRANT_URL, or choose --embedded.")
+    try:
+        from coatcheck.store.embedded import EmbeddedServer
+    except ImportError as error:
+        raise RefusedToStart("The embedded server is not installed: pip install 'coatcheck[embedded]'.") from error
+    server = await asyncio.to_thread(EmbeddedServer.start, directory.path, allow_root_home=settings.allow_root_home)
+    try:
+        await asyncio.to_thread(migrate, server.owner_url)
+    except BaseException:
+        await asyncio.to_thread(server.stop)
+        raise
+    return Rows(server.url, server)
+
+
+async def open_index(settings: Settings, directory: DataDirectory, generation: int, dimensions: int) -> OpenedIndex:
+    """The embedded index of the data directory, or the configured server. Raises RefusedToStart, IndexUnavailable."""
+    if settings.qdrant_url is not None:
+        from coatcheck.index.server import ServerIndex
+
+        key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
+        server = ServerIndex(settings.qdrant_url, key, f"{settings.qdrant_collection}-{generation}", dimensions)
+        await server.open()
+        return OpenedIndex(server)
+    if not settings.embedded:
+        raise RefusedToStart("Set COATCHECK_QDRANT_URL, or choose --embedded.")
+    try:
+        from coatcheck.index.edge import EdgeIndex
+    except ImportError as error:
+        raise RefusedToStart("The embedded index is not installed: pip install 'coatcheck[embedded]'.") from error
+    path = directory.index(generation)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    edge = await asyncio.to_thread(EdgeIndex.open, path, dimensions)
+    return OpenedIndex(edge, edge.was_clean, edge.flushed_at)
+
+
+def remove_other_generations(path: Path, generation: int) -> None:
+    """Frees what earlier generations of the embedded index took, once the current one is complete."""
+    for other in path.glob("generation-*"):
+        if other.name != f"generation-{generation}":
+            shutil.rmtree(other, ignore_errors=True)

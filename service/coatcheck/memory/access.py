@@ -1,0 +1,72 @@
+"""Which session a request means, and what the caller may do with it."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from coatcheck.domain.errors import Erased, Forbidden, NotFound
+from coatcheck.domain.sessions import Session, Visibility
+from coatcheck.identity.context import RequestContext
+from coatcheck.store import sessions, tombstones
+from coatcheck.store.database import Database, ReadTransaction
+
+
+async def find_session(context: RequestContext, tx: ReadTransaction, reference: str) -> Session | None:
+    """The session a reference names: its UUID, or the caller's own name for it. None for a name that is not in use.
+
+    Raises NotFound for a UUID that names nothing the caller may read, Erased where it could have read it.
+    """
+    session_id = _as_uuid(reference)
+    if session_id is None:
+        session = await sessions.find_by_name(tx, context.principal_id, reference)
+        return session if session is None or _in_reach(context, session.session_id) else None
+    return await session_by_id(context, tx, session_id)
+
+
+async def session_by_id(context: RequestContext, tx: ReadTransaction, session_id: UUID) -> Session:
+    """Raises NotFound or Erased, as ``find_session``."""
+    if not _in_reach(context, session_id):
+        raise NotFound
+    session = await sessions.find(tx, session_id)
+    if session is not None:
+        return session
+    if await tombstones.find(tx, "session", str(session_id)) is not None:
+        raise Erased
+    raise NotFound
+
+
+def require_writer(context: RequestContext, session: Session) -> None:
+    """Raises Forbidden unless the caller may add to the session."""
+    if not set(session.writers) & set(context.scope.acl):
+        raise Forbidden("You may read this session, but not add to it.")
+
+
+async def owned_session(context: RequestContext, database: Database, session_id: UUID) -> Session:
+    """The session, for a change that only its owner or an operator may make. Raises NotFound, Erased, Forbidden."""
+    if context.is_operator and _in_reach(context, session_id):
+        session = await database.work(context.tenant_scope, lambda tx: sessions.find_any(tx, session_id))
+        if session is not None and session.erased_at is None:
+            return session
+    session = await database.read(context.scope, lambda tx: session_by_id(context, tx, session_id))
+    if session.owner_id != context.principal_id:
+        raise Forbidden("Only the session's owner or an operator may do this.")
+    return session
+
+
+def require_visibility(context: RequestContext, visibility: Visibility) -> None:
+    """Raises Forbidden where the caller may not give a session this visibility."""
+    if visibility.kind == "public":
+        context.require("publish")
+    if visibility.team_id is not None and visibility.team_id not in context.teams:
+        raise Forbidden("You are not a member of that team.")
+
+
+def _in_reach(context: RequestContext, session_id: UUID) -> bool:
+    return context.sessions is None or session_id in context.sessions
+
+
+def _as_uuid(reference: str) -> UUID | None:
+    try:
+        return UUID(reference) if len(reference) == 36 else None
+    except ValueError:
+        return None

@@ -1,0 +1,56 @@
+"""What the use cases work with. Wired once, in ``coatcheck.app``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from coatcheck.compaction.planner import Planner
+from coatcheck.compaction.redaction.redactor import Redactor
+from coatcheck.domain.ports import Clock, EmbeddingLanes, IdFactory, Reranker, VectorIndex
+from coatcheck.identity.keyring import Keyring
+from coatcheck.memory.journal import ErasureJournal
+from coatcheck.ops.metrics import Metrics
+from coatcheck.ops.progress import ProgressBoard
+from coatcheck.settings import Settings
+from coatcheck.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """The index's generation that this process writes and reads; ``building`` until every segment is in it."""
+
+    number: int
+    embedder_revision: str
+    analyser_revision: str
+
+
+@dataclass(slots=True)
+class Standing:
+    """What changes while the service runs, and no use case may keep to itself."""
+
+    building: bool = False
+    """True while a new generation is being filled: recall says so."""
+    draining: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Collaborators:
+    """The parts every use case may need."""
+
+    settings: Settings
+    database: Database
+    index: VectorIndex
+    lanes: EmbeddingLanes | None
+    reranker: Reranker | None
+    planner: Planner
+    redactor: Redactor
+    keyring: Keyring
+    journal: ErasureJournal
+    clock: Clock
+    new_id: IdFactory
+    metrics: Metrics
+    progress: ProgressBoard
+    generation: Generation
+    owner: str
+    """Who holds the leases of this process; another start of the same process is another owner."""
+    standing: Standing = field(default_factory=Standing)

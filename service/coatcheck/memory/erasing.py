@@ -1,0 +1,84 @@
+"""The rest of an erasure, after its mark: journal, points, rows. Whoever does it twice does it once."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from coatcheck.domain.outbox import OutboxItem, OutboxKind
+from coatcheck.domain.scopes import TenantScope
+from coatcheck.memory.collaborators import Collaborators
+from coatcheck.memory.journal import JournalLine
+from coatcheck.memory.projection import Projector
+from coatcheck.ops.faults import reach, reach_async
+from coatcheck.store import entries, outbox, projections, runs, segments, sessions
+from coatcheck.store.database import WorkerTransaction
+from coatcheck.store.projections import ProjectionRow
+
+
+class Eraser:
+    """Takes what is marked out of the index and then out of the tables."""
+
+    def __init__(self, parts: Collaborators, projector: Projector) -> None:
+        self._parts = parts
+        self._projector = projector
+
+    async def erase(self, scope: TenantScope, item: OutboxItem) -> None:
+        """Raises IndexUnavailable, StoreUnavailable, OSError (the journal's disk); the outbox row stays then."""
+        await self._journal(scope, item)
+        await reach_async("after-journal")
+        if item.manifest_id is None:
+            await self._session(scope, item)
+        else:
+            await self._manifest(scope, item)
+        self._parts.metrics.erasures.inc()
+
+    async def _journal(self, scope: TenantScope, item: OutboxItem) -> None:
+        kind, target = ("session", item.session_id) if item.manifest_id is None else ("manifest", item.manifest_id)
+        await self._parts.journal.append(
+            JournalLine(scope.tenant_id, "session" if kind == "session" else "manifest", target, item.session_id, self._parts.clock())
+        )
+
+    async def _session(self, scope: TenantScope, item: OutboxItem) -> None:
+        await self._parts.index.delete_session(scope, item.session_id)
+        reach("after-points-erased")
+
+        async def rows(tx: WorkerTransaction) -> None:
+            await self._sweep_later(tx, item, await runs.leased_until(tx, item.session_id))
+            await sessions.delete(tx, item.session_id)
+            await outbox.complete(tx, item)
+
+        await self._parts.database.work(scope, rows)
+
+    async def _manifest(self, scope: TenantScope, item: OutboxItem) -> None:
+        manifest_id = item.manifest_id
+        assert manifest_id is not None
+
+        async def doomed(tx: WorkerTransaction) -> list[ProjectionRow]:
+            shas = await entries.segments_only_of(tx, item.session_id, manifest_id)
+            return await projections.all_of(tx, item.session_id, shas)
+
+        removed = await self._parts.database.work(scope, doomed)
+        await self._projector.remove(scope, item.session_id, removed)
+        reach("after-points-erased")
+
+        async def rows(tx: WorkerTransaction) -> None:
+            await self._sweep_later(tx, item, await runs.leased_until(tx, item.session_id, manifest_id))
+            orphaned = await projections.with_context_of(tx, item.session_id, manifest_id)
+            await runs.delete(tx, manifest_id)
+            await segments.delete_unreferenced(tx, item.session_id)
+            # A run that came meanwhile may hold one of these segments: its points went with the others, so they are written again.
+            saved = list(await segments.find(tx, item.session_id, [row.segment_sha256 for row in removed]))
+            await projections.delete(tx, item.session_id, saved)
+            for sha in dict.fromkeys([*orphaned, *saved]):
+                await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.UPSERT, item.session_id, segment_sha256=sha)
+            await outbox.complete(tx, item)
+
+        await self._parts.database.work(scope, rows)
+
+    async def _sweep_later(self, tx: WorkerTransaction, item: OutboxItem, leased_until: datetime | None) -> None:
+        """A projection under way may write its points after ours went: once its lease is over, the points are removed again."""
+        now = self._parts.clock()
+        if leased_until is not None and leased_until > now:
+            await outbox.enqueue(
+                tx, self._parts.new_id(), OutboxKind.SWEEP, item.session_id, not_before=leased_until + timedelta(seconds=1)
+            )

@@ -1,0 +1,106 @@
+"""Forget a session or one manifest: unreachable at once, on the journal, then out of the index, then out of the tables.
+
+    one transaction: mark, tombstones, handoffs without the erased lines, outbox row   -> nothing can be read any more
+    journal (fsync) -> points -> rows -> the outbox row goes                            -> 204
+
+A crash anywhere leaves the outbox row, and the reconciler goes on from the journal line.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from coatcheck.compaction.navigation import without_manifest
+from coatcheck.domain.errors import Erased, ErasePending, IndexUnavailable, NotFound, StoreUnavailable
+from coatcheck.domain.outbox import OutboxItem, OutboxKind
+from coatcheck.domain.runs import Run
+from coatcheck.domain.sessions import Session
+from coatcheck.identity.context import RequestContext
+from coatcheck.memory.access import owned_session
+from coatcheck.memory.collaborators import Collaborators
+from coatcheck.memory.erasing import Eraser
+from coatcheck.ops.faults import reach, reach_async
+from coatcheck.store import audit, entries, outbox, runs, sessions, tombstones
+from coatcheck.store.database import WorkerTransaction
+
+
+class Forget:
+    """The use cases behind ``DELETE /v1/sessions/{id}`` and ``DELETE /v1/manifests/{id}``."""
+
+    def __init__(self, parts: Collaborators, eraser: Eraser) -> None:
+        self._parts = parts
+        self._eraser = eraser
+
+    async def session(self, context: RequestContext, session_id: UUID) -> None:
+        """Returns when nothing is left. Raises ErasePending when the rest follows by itself, NotFound, Erased, Forbidden."""
+        context.require("erase")
+        await owned_session(context, self._parts.database, session_id)
+
+        async def mark(tx: WorkerTransaction) -> OutboxItem:
+            now = self._parts.clock()
+            marked = await sessions.mark_erased(tx, session_id, now)
+            if marked is None:
+                raise Erased
+            await mark_session(self._parts, tx, marked, now)
+            await audit.record(tx, self._parts.new_id(), context.principal_id, "session.erase", "session", str(session_id))
+            return await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, session_id)
+
+        await self._erase(context, await self._parts.database.work(context.tenant_scope, mark))
+
+    async def manifest(self, context: RequestContext, manifest_id: UUID) -> None:
+        """As ``session``, for one run: what other runs of its session hold too stays theirs."""
+        context.require("erase")
+        run = await self._parts.database.read(context.scope, lambda tx: runs.find(tx, manifest_id))
+        if run is None:
+            if await self._parts.database.read(context.scope, lambda tx: tombstones.find(tx, "manifest", str(manifest_id))):
+                raise Erased
+            raise NotFound
+        session = await owned_session(context, self._parts.database, run.session_id)
+
+        async def mark(tx: WorkerTransaction) -> OutboxItem:
+            now = self._parts.clock()
+            if not await runs.mark_erased(tx, manifest_id, now):
+                raise Erased
+            await mark_manifest(self._parts, tx, session, run, now)
+            await audit.record(tx, self._parts.new_id(), context.principal_id, "manifest.erase", "manifest", str(manifest_id))
+            return await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, run.session_id, manifest_id=manifest_id)
+
+        await self._erase(context, await self._parts.database.work(context.tenant_scope, mark))
+
+    async def _erase(self, context: RequestContext, item: OutboxItem) -> None:
+        await reach_async("after-erase-mark")
+        try:
+            await self._eraser.erase(context.tenant_scope, item)
+        except (IndexUnavailable, StoreUnavailable, OSError) as error:
+            raise ErasePending from error
+
+
+async def mark_session(parts: Collaborators, tx: WorkerTransaction, session: Session, now: datetime) -> None:
+    """Tombstones of a session, its runs and its segments: what tells 410 from 404 to those who could read them."""
+    ids = await runs.identities(tx, session.session_id)
+    await tombstones.insert(tx, "session", [str(session.session_id)], session.session_id, None, session.acl, now)
+    await tombstones.insert(tx, "manifest", [str(i.manifest_id) for i in ids], session.session_id, None, session.acl, now)
+    await tombstones.insert(tx, "request", [i.idempotency_key for i in ids], session.session_id, None, session.acl, now)
+    shas = await entries.segments_of_session(tx, session.session_id)
+    await tombstones.insert(
+        tx, "segment", [parts.keyring.segment_tag(tx.scope.tenant_id, sha) for sha in shas], session.session_id, None, session.acl, now
+    )
+
+
+async def mark_manifest(parts: Collaborators, tx: WorkerTransaction, session: Session, run: Run, now: datetime) -> None:
+    """Tombstones of one run and of the segments that only it holds; descendants' handoffs are rendered without its lines."""
+    await tombstones.insert(tx, "manifest", [str(run.manifest_id)], session.session_id, run.manifest_id, session.acl, now)
+    await tombstones.insert(tx, "request", [run.idempotency_key], session.session_id, run.manifest_id, session.acl, now)
+    await tombstones.insert(tx, "handoff", [run.handoff.sha256], session.session_id, run.manifest_id, session.acl, now)
+    shas = await entries.segments_only_of(tx, run.session_id, run.manifest_id)
+    await tombstones.insert(
+        tx, "segment", [parts.keyring.segment_tag(tx.scope.tenant_id, sha) for sha in shas],
+        session.session_id, run.manifest_id, session.acl, now,
+    )  # fmt: skip
+    for other in await runs.quoting(tx, run.session_id, run.manifest_id):
+        rendered = without_manifest(other, session.name, run.manifest_id)
+        await tombstones.insert(tx, "handoff", [other.handoff.sha256], session.session_id, other.manifest_id, session.acl, now)
+        await runs.replace_handoff(tx, other.manifest_id, rendered)
+    reach("inside-erase-mark")
+

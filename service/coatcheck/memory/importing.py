@@ -1,0 +1,154 @@
+"""One imported run: planned, stored, projected and acknowledged as a compaction is, under its own ids where they are free."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+from uuid import UUID
+
+from coatcheck.compaction.planner import HandoffIdentity, PlanRequest, handoff_candidates
+from coatcheck.domain.canonical import JsonValue, to_sorted_bytes
+from coatcheck.domain.messages import WindowFormat
+from coatcheck.domain.plans import Plan
+from coatcheck.domain.runs import Lease, Run, RunCounts, RunStatus
+from coatcheck.domain.sessions import Session, Visibility
+from coatcheck.formats import get
+from coatcheck.identity.context import RequestContext
+from coatcheck.memory.access import require_visibility, require_writer
+from coatcheck.memory.collaborators import Collaborators
+from coatcheck.memory.finish import Finisher
+from coatcheck.memory.persist import SessionRaced, persist
+from coatcheck.store import runs, sessions, tombstones
+from coatcheck.store.database import ReadTransaction
+
+
+class ImportedRun(Protocol):
+    """What an export's line says of a run."""
+
+    manifest_id: UUID
+    parent_manifest_id: UUID | None
+    format: WindowFormat
+    created_at: datetime
+    max_handoff_chars: int
+    times: list[datetime | None]
+    system: JsonValue
+    messages: list[JsonValue]
+    segment_sha256s: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A run that was stored. ``missing_segments``: hashes of the export that today's rules no longer give."""
+
+    counts: RunCounts
+    missing_segments: int
+
+
+class Importer:
+    """Stores sessions and runs that come from an export."""
+
+    def __init__(self, parts: Collaborators, finisher: Finisher) -> None:
+        self._parts = parts
+        self._finisher = finisher
+
+    async def session(self, context: RequestContext, session_id: UUID, name: str, visibility: Visibility) -> Session:
+        """The caller's session of that name; where there is none, a new one, under the export's id when it is free.
+
+        A team that the caller is no member of becomes ``conversation``. Nothing is stored before the session's first run.
+        """
+        found = await self._parts.database.read(context.scope, lambda tx: sessions.find_by_name(tx, context.principal_id, name))
+        if found is not None:
+            require_writer(context, found)
+            return found
+        taken = await self._parts.database.work(context.tenant_scope, lambda tx: sessions.find_any(tx, session_id))
+        erased = await self._parts.database.read(context.scope, lambda tx: tombstones.find(tx, "session", str(session_id)))
+        if visibility.team_id is not None and visibility.team_id not in context.teams:
+            visibility = Visibility("conversation")
+        require_visibility(context, visibility)
+        owner = context.principal_id
+        return Session(
+            session_id=session_id if taken is None and erased is None else self._parts.new_id(),
+            name=name,
+            owner_id=owner,
+            visibility=visibility,
+            acl=visibility.readers(owner, ()),
+            writers=visibility.writers(owner, ()),
+            participants=(),
+            created_at=self._parts.clock(),
+        )
+
+    async def run(self, context: RequestContext, session: Session, line: ImportedRun) -> Imported | None:
+        """None when the run stands already, or was erased here."""
+        key = self._parts.keyring.request_digest(
+            context.tenant_id, to_sorted_bytes([str(context.principal_id), session.name, f"import:{line.manifest_id}"])
+        )
+
+        async def standing(tx: ReadTransaction) -> tuple[bool, bool, Session | None]:
+            known = await runs.find(tx, line.manifest_id) or await runs.find_by_request(
+                tx, session.session_id, context.principal_id, key
+            )
+            erased = await tombstones.find(tx, "manifest", str(line.manifest_id))
+            return known is not None, erased is not None, await sessions.find(tx, session.session_id)
+
+        known, erased, current = await self._parts.database.read(context.scope, standing)
+        if known or erased:
+            return None
+        taken = await self._parts.database.work(context.tenant_scope, lambda tx: runs.find_any(tx, line.manifest_id))
+        manifest_id = line.manifest_id if taken is None else self._parts.new_id()
+        plan = await self._plan(context, session, line, manifest_id)
+        lease = Lease(self._parts.owner, 1, self._parts.clock() + timedelta(seconds=self._parts.settings.lease_s))
+        run = Run(
+            manifest_id=manifest_id,
+            session_id=session.session_id,
+            principal_id=context.principal_id,
+            parent_manifest_id=line.parent_manifest_id,
+            idempotency_key=key,
+            request_digest=key,
+            status=RunStatus.PERSISTED,
+            lease=lease,
+            window_format=plan.window_format,
+            max_handoff_chars=line.max_handoff_chars,
+            handoff=plan.handoff,
+            counts=plan.counts,
+            revisions=plan.revisions,
+            warnings=tuple({"code": w.code, "detail": w.detail} for w in plan.warnings),
+            timings_ms={},
+            created_at=line.created_at,
+        )
+        try:
+            stored = await persist(self._parts, context, session, current is None, run, plan)
+        except SessionRaced:
+            again = await self.session(context, session.session_id, session.name, session.visibility)
+            return await self.run(context, again, line)
+        if stored is None:
+            return None
+        finished = await self._finisher.finish(context.tenant_scope, stored, lease)
+        missing = set(line.segment_sha256s) - {segment.sha256 for segment in plan.segments}
+        return Imported(finished.counts, len(missing))
+
+    async def _plan(self, context: RequestContext, session: Session, line: ImportedRun, manifest_id: UUID) -> Plan:
+        wire = get(line.format)
+        known: dict[str, UUID] = {}
+        candidates = handoff_candidates(wire, line.messages)
+        if candidates:
+            known = await self._parts.database.read(
+                context.scope, lambda tx: runs.handoffs_by_sha(tx, session.session_id, candidates)
+            )
+        request = PlanRequest(
+            wire=wire,
+            messages=line.messages,
+            system=line.system,
+            times=line.times,
+            received_at=line.created_at,
+            max_handoff_chars=line.max_handoff_chars,
+            focus=None,
+            identity=HandoffIdentity(
+                manifest_id, session.session_id, session.name, line.created_at, self._parts.settings.public_url
+            ),
+            known_handoffs=known,
+            keys=self._parts.keyring.placeholder_keys(context.tenant_id, session.session_id),
+            max_message_bytes=self._parts.settings.max_message_bytes,
+        )
+        return await asyncio.to_thread(self._parts.planner.plan, request)

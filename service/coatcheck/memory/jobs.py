@@ -1,0 +1,147 @@
+"""Long operations that a POST starts and a GET follows: scan, repair, reconcile, redact-rescan.
+
+Jobs live in this process: a restart ends them, and each may simply be started again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Literal
+from uuid import UUID
+
+from coatcheck_client.wire import FindingOut, JobOut
+
+from coatcheck.domain.errors import CoatcheckError, NotFound, Overloaded
+from coatcheck.identity.context import RequestContext
+from coatcheck.memory.collaborators import Collaborators
+from coatcheck.memory.integrity import Finding, Scanner, ScanReport
+from coatcheck.memory.reconcile import Reconciler
+from coatcheck.memory.repair import Repair
+from coatcheck.memory.rescan import Rescan
+
+JobKind = Literal["scan", "repair", "reconcile", "redact-rescan"]
+OPERATIONS: dict[JobKind, str] = {"scan": "scan", "repair": "repair", "reconcile": "reconcile", "redact-rescan": "redact"}
+MAX_JOBS = 50
+"""Jobs remembered; the oldest that has ended goes first."""
+
+
+@dataclass(slots=True)
+class _Job:
+    job_id: UUID
+    tenant_id: UUID
+    kind: JobKind
+    status: Literal["running", "done", "failed"] = "running"
+    progress: dict[str, int] = field(default_factory=dict)
+    findings: list[FindingOut] = field(default_factory=list)
+    findings_total: int = 0
+    error: str | None = None
+    task: asyncio.Task[None] | None = None
+
+
+class Jobs:
+    """The use cases behind ``/v1/admin/scan``, ``repair``, ``reconcile`` and ``redact-rescan``."""
+
+    def __init__(self, parts: Collaborators, scanner: Scanner, repair: Repair, reconciler: Reconciler, rescan: Rescan) -> None:
+        self._parts = parts
+        self._scanner = scanner
+        self._repair = repair
+        self._reconciler = reconciler
+        self._rescan = rescan
+        self._jobs: dict[UUID, _Job] = {}
+
+    async def start(self, context: RequestContext, kind: JobKind, *, index: bool = True) -> JobOut:
+        """Raises Overloaded while as many jobs run as are remembered."""
+        context.require(OPERATIONS[kind])
+        work: dict[JobKind, Callable[[_Job], Awaitable[None]]] = {
+            "scan": lambda job: self._do_scan(context, job, index),
+            "repair": lambda job: self._do_repair(context, job, index),
+            "reconcile": lambda job: self._do_reconcile(context, job),
+            "redact-rescan": lambda job: self._do_rescan(context, job),
+        }
+        self._forget_one()
+        job = _Job(self._parts.new_id(), context.tenant_id, kind)
+        self._jobs[job.job_id] = job
+        job.task = asyncio.create_task(self._run(job, work[kind]))
+        return _out(job)
+
+    async def one(self, context: RequestContext, kind: JobKind, job_id: UUID) -> JobOut:
+        context.require(OPERATIONS[kind])
+        job = self._jobs.get(job_id)
+        if job is None or job.tenant_id != context.tenant_id or job.kind != kind:
+            raise NotFound
+        return _out(job)
+
+    async def stop(self) -> None:
+        tasks = [job.task for job in self._jobs.values() if job.task is not None and not job.task.done()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def _run(self, job: _Job, work: Callable[[_Job], Awaitable[None]]) -> None:
+        try:
+            await work(job)
+        except CoatcheckError as error:
+            job.status, job.error = "failed", error.slug
+        except BaseException as error:
+            job.status, job.error = "failed", type(error).__name__
+            raise
+        else:
+            job.status = "done"
+
+    async def _do_scan(self, context: RequestContext, job: _Job, index: bool) -> None:
+        report = await self._scanner.scan(context.tenant_scope, index=index, progress=lambda seen: _progress(job, seen))
+        _findings(job, report, still=None)
+
+    async def _do_repair(self, context: RequestContext, job: _Job, index: bool) -> None:
+        before, after = await self._repair.repair(context.tenant_scope, index=index, progress=lambda seen: _progress(job, seen))
+        _progress(job, before)
+        job.progress |= {"remaining": after.findings_total, "repaired": before.findings_total - after.findings_total}
+        _findings(job, before, still=after)
+
+    async def _do_reconcile(self, context: RequestContext, job: _Job) -> None:
+        done = await self._reconciler.drain_tenant(context.tenant_id)
+        stats = await self._reconciler.stats(context.tenant_scope)
+        job.progress = {
+            "completed": done.completed, "failed": done.failed, "pending": stats.pending, "quarantined": stats.quarantined,
+        }  # fmt: skip
+
+    async def _do_rescan(self, context: RequestContext, job: _Job) -> None:
+        job.progress = await self._rescan.rescan(context.tenant_scope)
+        await self._reconciler.drain_tenant(context.tenant_id)
+
+    def _forget_one(self) -> None:
+        if len(self._jobs) < MAX_JOBS:
+            return
+        ended = next((job_id for job_id, job in self._jobs.items() if job.status != "running"), None)
+        if ended is None:
+            raise Overloaded("Too many jobs are running.")
+        del self._jobs[ended]
+
+
+def _progress(job: _Job, report: ScanReport) -> None:
+    job.progress = {"segments": report.segments, "points": report.points, **report.findings_by_kind}
+    job.findings_total = report.findings_total
+
+
+def _findings(job: _Job, report: ScanReport, *, still: ScanReport | None) -> None:
+    remaining = None if still is None else {(f.kind, f.session_id, f.sha256, f.point_id) for f in still.findings}
+    job.findings_total = report.findings_total if still is None else still.findings_total
+    job.findings = [_finding(f, remaining) for f in report.findings]
+
+
+def _finding(finding: Finding, remaining: set[tuple[str, UUID | None, str | None, UUID | None]] | None) -> FindingOut:
+    key = (finding.kind, finding.session_id, finding.sha256, finding.point_id)
+    return FindingOut(
+        kind=finding.kind, session_id=finding.session_id, sha256=finding.sha256, detail=finding.detail,
+        repaired=remaining is not None and key not in remaining,
+    )  # fmt: skip
+
+
+def _out(job: _Job) -> JobOut:
+    return JobOut(
+        job_id=job.job_id, kind=job.kind, status=job.status, progress=job.progress, findings=job.findings,
+        findings_total=job.findings_total, error=job.error,
+    )  # fmt: skip

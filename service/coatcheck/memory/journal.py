@@ -1,0 +1,113 @@
+"""The erasure journal: what was erased, outside the database, so that a restored backup cannot bring it back.
+
+One file a process in the journal's directory, one JSON line an erasure: ids and keyed hashes only, never content. A line is
+on disk (fsync) before the first point or row goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+from uuid import UUID
+
+from coatcheck.domain.errors import RefusedToStart
+
+
+@dataclass(frozen=True, slots=True)
+class JournalLine:
+    """One erasure. ``target_id`` is a session's or a manifest's id."""
+
+    tenant_id: UUID
+    kind: Literal["session", "manifest"]
+    target_id: UUID
+    session_id: UUID
+    erased_at: datetime
+
+
+class ErasureJournal:
+    """Appends durably; reads every file of the directory. Each line carries an HMAC under the installation's journal key."""
+
+    def __init__(self, directory: Path, owner: str, key: bytes) -> None:
+        self._directory = directory
+        self._path = directory / f"{owner}.ndjson"
+        self._key = key
+        self._lock = asyncio.Lock()
+
+    async def append(self, line: JournalLine) -> None:
+        """Returns once the line is on disk."""
+        async with self._lock:
+            await asyncio.to_thread(self._append, line)
+
+    def lines(self) -> Iterator[JournalLine]:
+        """Every whole line of every process's file. A torn last line (a crash inside a write) was never acted on.
+
+        Raises RefusedToStart when a line was altered or was written under another root key.
+        """
+        if not self._directory.is_dir():
+            return
+        for path in sorted(self._directory.glob("*.ndjson")):
+            raw_lines = path.read_bytes().split(b"\n")
+            for raw in raw_lines[:-1]:
+                line = self._read(path, raw) if raw else None
+                if line is not None:
+                    yield line
+
+    def _append(self, line: JournalLine) -> None:
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fresh = not self._path.exists()
+        body = json.dumps(_plain(line), sort_keys=True)
+        raw = json.dumps({"line": body, "mac": self._mac(body)}).encode() + b"\n"
+        with open(self._path, "ab", buffering=0) as file:
+            os.chmod(self._path, 0o600)
+            if file.tell() and not _ends_with_newline(self._path):
+                raw = b"\n" + raw
+            written = file.write(raw)
+            if written != len(raw):
+                raise OSError("the erasure journal took only part of a line")
+            os.fsync(file.fileno())
+        if fresh:
+            _fsync_directory(self._directory)
+
+    def _read(self, path: Path, raw: bytes) -> JournalLine | None:
+        try:
+            outer = json.loads(raw)
+            body = outer["line"]
+            if not hmac.compare_digest(outer["mac"], self._mac(body)):
+                raise RefusedToStart(f"The erasure journal {path.name} holds a line that this root key did not write.")
+            values = json.loads(body)
+        except (ValueError, KeyError, TypeError):
+            # A line torn by a crash, then followed by a whole one: its erasure had not begun, and its outbox row is still there.
+            return None
+        return JournalLine(
+            UUID(values["tenant_id"]), values["kind"], UUID(values["target_id"]), UUID(values["session_id"]),
+            datetime.fromisoformat(values["erased_at"]),
+        )  # fmt: skip
+
+    def _mac(self, body: str) -> str:
+        return hmac.new(self._key, body.encode(), hashlib.sha256).hexdigest()
+
+
+def _plain(line: JournalLine) -> dict[str, str]:
+    return {name: str(value) if not isinstance(value, datetime) else value.isoformat() for name, value in asdict(line).items()}
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with open(path, "rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
+
+
+def _fsync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,180 @@
+"""From rows to points: what a segment looks like in the index, written in place and recorded.
+
+A projection is current while its content version is equal: the version covers the embedded text and everything of the context
+that went into the point. So a readiness check compares versions, never the mere existence of a row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from coatcheck.domain.canonical import decode, scalar_text
+from coatcheck.domain.passages import IndexPoint, PassageSpan, point_id
+from coatcheck.domain.scopes import TenantScope
+from coatcheck.domain.sessions import Session
+from coatcheck.index.lexical import analyse_document
+from coatcheck.index.passages import dense_worthy, split
+from coatcheck.memory.collaborators import Collaborators
+from coatcheck.memory.context import lexical_context
+from coatcheck.ops.faults import reach
+from coatcheck.store import entries, projections, segments
+from coatcheck.store.database import WorkerTransaction
+from coatcheck.store.entries import SegmentContext
+from coatcheck.store.projections import ProjectionRow
+from coatcheck.store.segments import StoredSegment
+
+SLICE = 64
+"""Segments projected at a time: bounds memory for a window of thousands."""
+WHOLE_CHARS = 4_000
+"""Without an embedder a passage is a stretch of this many code points: nothing is cut off, and there is one for each segment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Projected:
+    """What was written to the index and is to be recorded in the transaction that acknowledges it."""
+
+    rows: tuple[ProjectionRow, ...]
+    lexical_only: int
+    """Segments that only the lexical leg can find."""
+
+    @property
+    def passages(self) -> int:
+        return sum(row.passages for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    sha256: str
+    stored: StoredSegment
+    context: SegmentContext
+    version: str
+
+
+class Projector:
+    """Writes the points of segments that are not current, and says what it wrote."""
+
+    def __init__(self, parts: Collaborators) -> None:
+        self._parts = parts
+
+    async def project(self, scope: TenantScope, session: Session, sha256s: Sequence[str]) -> Projected:
+        """Returns when every point has reached the index. Segments whose projection is current are left as they are.
+
+        Raises IndexUnavailable, StageUnavailable, Overloaded, StoreUnavailable; writing again after any of them is safe.
+        """
+        rows: list[ProjectionRow] = []
+        lexical_only = 0
+        for start in range(0, len(sha256s), SLICE):
+            sources = await self._outstanding(scope, session, sha256s[start : start + SLICE])
+            if sources:
+                points = await self._points(scope, session, sources)
+                reach("before-upsert")
+                await self._parts.index.upsert(scope, [point for group in points for point in group])
+                reach("after-upsert")
+                lexical_only += sum(1 for group in points if all(point.dense is None for point in group))
+                rows += [self._row(session, source, len(group)) for source, group in zip(sources, points, strict=True)]
+        return Projected(tuple(rows), lexical_only)
+
+    async def remove(self, scope: TenantScope, session_id: UUID, rows: Sequence[ProjectionRow]) -> None:
+        """Takes the points of these projections out of the index."""
+        ids = [
+            point_id(scope.tenant_id, session_id, row.segment_sha256, number, row.generation)
+            for row in rows
+            for number in range(row.passages)
+        ]
+        if ids:
+            await self._parts.index.delete_points(scope, ids)
+
+    async def _outstanding(self, scope: TenantScope, session: Session, sha256s: Sequence[str]) -> list[_Source]:
+        generation = self._parts.generation.number
+
+        async def work(tx: WorkerTransaction) -> list[_Source]:
+            stored = await segments.find(tx, session.session_id, sha256s)
+            contexts = await entries.contexts(tx, session.session_id, sha256s)
+            current = await projections.of_segments(tx, session.session_id, sha256s, generation)
+            sources = [
+                _Source(sha, stored[sha], contexts[sha], _version(stored[sha], contexts[sha]))
+                for sha in dict.fromkeys(sha256s)
+                if sha in stored and sha in contexts
+            ]
+            return [s for s in sources if s.sha256 not in current or current[s.sha256].content_version != s.version]
+
+        return await self._parts.database.work(scope, work)
+
+    async def _points(self, scope: TenantScope, session: Session, sources: Sequence[_Source]) -> list[list[IndexPoint]]:
+        texts = [scalar_text(_embedded_text(source.stored)) for source in sources]
+        spans = await self._spans(texts)
+        pieces = [text[span.start : span.end] for text, group in zip(texts, spans, strict=True) for span in group]
+        vectors = iter(await self._vectors(pieces))
+        return [
+            [self._point(scope, session, source, text[span.start : span.end], span, next(vectors)) for span in group]
+            for source, text, group in zip(sources, texts, spans, strict=True)
+        ]
+
+    async def _spans(self, texts: Sequence[str]) -> list[list[PassageSpan]]:
+        lanes = self._parts.lanes
+        worthy = [lanes is not None and dense_worthy(text) for text in texts]
+        read = [text for text, wanted in zip(texts, worthy, strict=True) if wanted]
+        offsets = iter(await lanes.token_offsets(read) if lanes is not None and read else [])
+        return [
+            split(text, next(offsets), lanes.input_tokens) if wanted and lanes is not None else [PassageSpan(0, 0, len(text))]
+            for text, wanted in zip(texts, worthy, strict=True)
+        ]
+
+    async def _vectors(self, pieces: Sequence[str]) -> list[list[float] | None]:
+        lanes = self._parts.lanes
+        wanted = [position for position, piece in enumerate(pieces) if lanes is not None and dense_worthy(piece)]
+        vectors: list[list[float] | None] = [None] * len(pieces)
+        if lanes is not None and wanted:
+            found = await lanes.embed_passages([pieces[position] for position in wanted])
+            for position, vector in zip(wanted, found, strict=True):
+                vectors[position] = vector
+        return vectors
+
+    def _point(
+        self, scope: TenantScope, session: Session, source: _Source, text: str, span: PassageSpan, dense: list[float] | None
+    ) -> IndexPoint:
+        context = source.context
+        reduction = source.stored.reduction
+        return IndexPoint(
+            tenant_id=scope.tenant_id,
+            session_id=session.session_id,
+            exact_sha256=source.sha256,
+            reduced_sha256=reduction.sha256 if reduction else None,
+            acl=session.acl,
+            kinds=context.kinds,
+            roles=context.roles,
+            first_at=context.first_at,
+            last_at=context.last_at,
+            span=span,
+            generation=self._parts.generation.number,
+            content_version=source.version,
+            dense=dense,
+            lexical=analyse_document(text, lexical_context(context)),
+        )
+
+    def _row(self, session: Session, source: _Source, passages: int) -> ProjectionRow:
+        return ProjectionRow(
+            session_id=session.session_id,
+            segment_sha256=source.sha256,
+            generation=self._parts.generation.number,
+            passages=passages,
+            content_version=source.version,
+            context_manifest_id=source.context.manifest_id,
+            context_ordinal=source.context.ordinal,
+        )
+
+
+def _embedded_text(stored: StoredSegment) -> str:
+    return decode(stored.reduction.raw if stored.reduction else stored.segment.raw)
+
+
+def _version(stored: StoredSegment, context: SegmentContext) -> str:
+    reduced = stored.reduction.sha256 if stored.reduction else ""
+    seen = (
+        stored.segment.sha256, reduced, str(context.manifest_id), str(context.ordinal), context.first_at.isoformat(),
+        context.last_at.isoformat(), ",".join(context.roles), ",".join(context.kinds),
+    )  # fmt: skip
+    return hashlib.sha256("\0".join(seen).encode()).hexdigest()[:16]

@@ -1,0 +1,184 @@
+"""Ask by meaning: two legs, one order, every hit verified against PostgreSQL before it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from coatcheck_client.wire import Ranks, RecallHit, RecallRequest, RecallResponse, SupersededBy, WarningOut
+
+from coatcheck.domain.canonical import decode, scalar_text, sha256_hex
+from coatcheck.domain.errors import CoatcheckError, NotFound
+from coatcheck.domain.passages import IndexHit, RecallFilter
+from coatcheck.identity.context import RequestContext
+from coatcheck.index.lexical import analyse_query
+from coatcheck.memory.access import find_session
+from coatcheck.memory.collaborators import Collaborators
+from coatcheck.memory.fusion import Candidate, SegmentKey, fuse
+from coatcheck.memory.presenting import Presented, Presenter
+from coatcheck.memory.rendering import fit, render
+from coatcheck.memory.supersession import Said, find_superseding
+from coatcheck.store import entries, segments
+from coatcheck.store.database import ReadTransaction
+from coatcheck.store.entries import EntryRef
+from coatcheck.store.segments import StoredSegment
+
+MIN_CANDIDATES = 40
+"""Passages asked of each leg at least: a segment may be several, and some may not survive verification."""
+RERANK_CANDIDATES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A candidate with its row: present, visible, not erased, and equal to its hash."""
+
+    candidate: Candidate
+    stored: StoredSegment
+    entry: EntryRef
+
+
+class Recall:
+    """The use case behind ``POST /v1/recall``."""
+
+    def __init__(self, parts: Collaborators, presenter: Presenter) -> None:
+        self._parts = parts
+        self._presenter = presenter
+
+    async def __call__(self, context: RequestContext, request: RecallRequest) -> RecallResponse:
+        """Raises NotFound for a session that is unknown or foreign, IndexUnavailable when no leg can be asked."""
+        context.require("recall")
+        narrow = await self._narrow(context, request)
+        query = scalar_text(request.query)
+        legs, states = await self._ask(context, query, narrow, max(MIN_CANDIDATES, request.top_k * self._parts.settings.recall_over_fetch))
+        settings = self._parts.settings
+        weights = {"dense": settings.fusion_dense_weight, "lexical": settings.fusion_lexical_weight}
+        candidates = fuse(legs, weights, settings.fusion_rrf_k)
+        verified = await self._verify(context, candidates, request.top_k)
+        for position, one in enumerate(verified, 1):
+            one.candidate.ranks["fused"] = position
+        ordered, states["rerank"] = await self._rerank(query, request, verified)
+        hits = await self._hits(context, request, ordered[: request.top_k], verified)
+        warnings = [WarningOut(code="index-rebuilding", detail="The index is being filled anew; some segments cannot be found yet.")]
+        return RecallResponse(
+            hits=hits, rendered=render(hits), legs=states, warnings=warnings if self._parts.standing.building else []
+        )
+
+    async def _narrow(self, context: RequestContext, request: RecallRequest) -> RecallFilter:
+        session_ids = tuple(context.sessions) if context.sessions is not None else ()
+        if request.session is not None:
+            name = request.session
+            session = await self._parts.database.read(context.scope, lambda tx: find_session(context, tx, name))
+            if session is None:
+                raise NotFound
+            session_ids = (session.session_id,)
+        return RecallFilter(
+            session_ids=session_ids, roles=tuple(request.roles or ()), since=request.since, until=request.until
+        )
+
+    async def _ask(
+        self, context: RequestContext, query: str, narrow: RecallFilter, limit: int
+    ) -> tuple[dict[str, list[IndexHit]], dict[str, str]]:
+        settings, generation = self._parts.settings, self._parts.generation.number
+        states: dict[str, str] = {}
+        asked: dict[str, asyncio.Task[list[IndexHit]]] = {}
+        if settings.fusion_lexical_weight > 0:
+            asked["lexical"] = asyncio.create_task(
+                self._parts.index.search_lexical(context.scope, generation, analyse_query(query), narrow, limit)
+            )
+        lanes = self._parts.lanes
+        if settings.fusion_dense_weight > 0 and lanes is not None:
+            asked["dense"] = asyncio.create_task(self._dense(context, query, narrow, limit))
+        for leg, weight in (("dense", settings.fusion_dense_weight), ("lexical", settings.fusion_lexical_weight)):
+            states[leg] = "used" if leg in asked else "off" if weight <= 0 else "unavailable: no embedding model"
+        results = await asyncio.gather(*asked.values(), return_exceptions=True)
+        legs: dict[str, list[IndexHit]] = {}
+        failures: list[CoatcheckError] = []
+        for leg, result in zip(asked, results, strict=True):
+            if isinstance(result, CoatcheckError):
+                states[leg] = f"unavailable: {result.slug}"
+                failures.append(result)
+            elif isinstance(result, BaseException):
+                raise result
+            else:
+                legs[leg] = result
+        if failures and not legs:
+            raise failures[0]
+        return legs, states
+
+    async def _dense(self, context: RequestContext, query: str, narrow: RecallFilter, limit: int) -> list[IndexHit]:
+        assert self._parts.lanes is not None
+        vector = await self._parts.lanes.embed_query(query)
+        return await self._parts.index.search_dense(context.scope, self._parts.generation.number, vector, narrow, limit)
+
+    async def _verify(self, context: RequestContext, candidates: Sequence[Candidate], top_k: int) -> list[Verified]:
+        """The candidates that PostgreSQL confirms, in their order. What it does not confirm is counted, never shown."""
+
+        async def work(tx: ReadTransaction) -> tuple[dict[SegmentKey, StoredSegment], dict[SegmentKey, EntryRef]]:
+            keys = [candidate.key for candidate in candidates]
+            return await segments.find_keys(tx, keys), await entries.newest_for(tx, keys)
+
+        stored, newest = await self._parts.database.read(context.scope, work)
+        verified: list[Verified] = []
+        for candidate in candidates:
+            row, entry = stored.get(candidate.key), newest.get(candidate.key)
+            if row is None or entry is None or sha256_hex(row.segment.raw) != row.segment.sha256:
+                self._parts.metrics.stale_candidates.inc()
+            elif context.sessions is None or candidate.session_id in context.sessions:
+                verified.append(Verified(candidate, row, entry))
+        return verified[: max(top_k, RERANK_CANDIDATES)]
+
+    async def _rerank(
+        self, query: str, request: RecallRequest, verified: list[Verified]
+    ) -> tuple[list[Verified], str]:
+        if request.rerank != "on":
+            return verified, "off"
+        reranker = self._parts.reranker
+        if reranker is None:
+            return verified, "unavailable: no reranking model"
+        head = verified[:RERANK_CANDIDATES]
+        texts = [scalar_text(decode(one.stored.segment.raw)) for one in head]
+        with self._parts.progress.stage("rerank"):
+            scores = await asyncio.to_thread(reranker.score, query, texts)
+        order = sorted(range(len(head)), key=lambda position: (-scores[position], position))
+        for rank, position in enumerate(order, 1):
+            head[position].candidate.ranks["rerank"] = rank
+        return [head[position] for position in order] + verified[RERANK_CANDIDATES:], "used"
+
+    async def _hits(
+        self, context: RequestContext, request: RecallRequest, chosen: Sequence[Verified], verified: Sequence[Verified]
+    ) -> list[RecallHit]:
+        presented = [await self._presenter.present(context, one.stored, one.candidate.session_id, request.representation) for one in chosen]
+        superseding = find_superseding([_said(one) for one in chosen], [_said(one) for one in verified])
+        hits = [self._hit(one, shown, superseding) for one, shown in zip(chosen, presented, strict=True)]
+        return fit(hits, request.max_chars)
+
+    def _hit(self, one: Verified, shown: Presented, superseding: dict[SegmentKey, SupersededBy]) -> RecallHit:
+        ranks = one.candidate.ranks
+        return RecallHit(
+            sha256=shown.sha256,
+            text=shown.text,
+            truncated=False,
+            representation=shown.representation,
+            role=one.entry.role,
+            kind=one.entry.kind.value,
+            session_id=one.candidate.session_id,
+            manifest_id=one.entry.manifest_id,
+            ordinal=one.entry.ordinal,
+            occurred_at=one.entry.occurred_at,
+            stored_at=one.stored.stored_at,
+            ranks=Ranks(
+                dense=ranks.get("dense"), lexical=ranks.get("lexical"), fused=ranks.get("fused"), rerank=ranks.get("rerank")
+            ),
+            superseded_by=superseding.get(one.candidate.key),
+        )
+
+
+def _said(one: Verified) -> Said:
+    return Said(
+        session_id=one.candidate.session_id,
+        sha256=one.candidate.sha256,
+        manifest_id=one.entry.manifest_id,
+        at=one.entry.occurred_at or one.stored.stored_at,
+        text=decode(one.stored.segment.raw),
+    )

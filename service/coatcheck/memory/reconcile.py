@@ -1,0 +1,224 @@
+"""The reconciler: does the work that the outbox holds, tenant after tenant, and never what a newer owner holds.
+
+Leases and fences make two of them safe; a claim counts as an attempt, also when its process dies; what fails again and again
+is put aside with its error, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+import structlog
+
+from coatcheck.domain.errors import CoatcheckError, Erased, FenceLost, StoreUnavailable
+from coatcheck.domain.outbox import OutboxItem, OutboxKind
+from coatcheck.domain.runs import RunStatus
+from coatcheck.domain.scopes import TenantScope
+from coatcheck.identity.scopes import tenant_scope
+from coatcheck.memory.collaborators import Collaborators
+from coatcheck.memory.erasing import Eraser
+from coatcheck.memory.finish import Finisher
+from coatcheck.memory.projection import Projector
+from coatcheck.ops.faults import reach_async
+from coatcheck.store import directory, entries, outbox, projections, runs, sessions
+from coatcheck.store.database import WorkerTransaction
+from coatcheck.store.outbox import OutboxStats
+
+log = structlog.get_logger(__name__)
+BATCH = 4
+"""Items claimed for one tenant at a time, before the next tenant's turn."""
+MAX_BACKOFF_S = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """What one walk over the tenants did."""
+
+    completed: int = 0
+    failed: int = 0
+    quarantined: int = 0
+
+    def __add__(self, other: Reconciled) -> Reconciled:
+        return Reconciled(
+            self.completed + other.completed, self.failed + other.failed, self.quarantined + other.quarantined
+        )
+
+
+class Reconciler:
+    """Works the outbox off, in the background and on demand."""
+
+    def __init__(self, parts: Collaborators, finisher: Finisher, eraser: Eraser, projector: Projector) -> None:
+        self._parts = parts
+        self._finisher = finisher
+        self._eraser = eraser
+        self._projector = projector
+        self._stopping = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until ``stop``: a walk over every tenant, then a pause when there was nothing to do."""
+        while not self._stopping.is_set():
+            try:
+                done = await self.walk()
+            except CoatcheckError as error:
+                log.warning("reconcile.failed", problem=error.slug)
+                done = Reconciled()
+            if not done.completed:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), self._parts.settings.reconcile_interval_s)
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def walk(self) -> Reconciled:
+        """One batch for each tenant, in turn."""
+        total = Reconciled()
+        for tenant in await self._parts.database.directory(directory.tenants):
+            total += await self.batch(tenant_scope(tenant.tenant_id))
+            if self._stopping.is_set():
+                break
+        return total
+
+    async def drain_tenant(self, tenant_id: UUID) -> Reconciled:
+        """Batch after batch for one tenant, until nothing is due."""
+        scope, total = tenant_scope(tenant_id), Reconciled()
+        while True:
+            done = await self.batch(scope)
+            total += done
+            if not done.completed:
+                return total
+
+    async def stats(self, scope: TenantScope) -> OutboxStats:
+        return await self._parts.database.work(scope, outbox.stats)
+
+    async def batch(self, scope: TenantScope) -> Reconciled:
+        now = self._parts.clock()
+        until = now + timedelta(seconds=self._parts.settings.lease_s)
+        items = await self._parts.database.work(scope, lambda tx: outbox.claim(tx, self._parts.owner, BATCH, now, until))
+        total = Reconciled()
+        for item in items:
+            total += await self._one(scope, item)
+        return total
+
+    async def _one(self, scope: TenantScope, item: OutboxItem) -> Reconciled:
+        await reach_async("after-claim")
+        try:
+            await self._do(scope, item)
+        except FenceLost:
+            return Reconciled()
+        except Erased:
+            await self._parts.database.work(scope, lambda tx: outbox.complete(tx, item))
+            return Reconciled(completed=1)
+        except StoreUnavailable:
+            raise
+        except (CoatcheckError, OSError, ValueError, RuntimeError) as error:
+            return await self._failed(scope, item, error)
+        return Reconciled(completed=1)
+
+    async def _do(self, scope: TenantScope, item: OutboxItem) -> None:
+        match item.kind:
+            case OutboxKind.ERASE:
+                await self._eraser.erase(scope, item)
+            case OutboxKind.SWEEP:
+                await self._sweep(scope, item)
+            case OutboxKind.ACL:
+                await self._acl(scope, item)
+            case OutboxKind.UPSERT if item.manifest_id is not None:
+                await self._run(scope, item, item.manifest_id)
+            case OutboxKind.UPSERT:
+                await self._segments(scope, item)
+
+    async def _run(self, scope: TenantScope, item: OutboxItem, manifest_id: UUID) -> None:
+        """A run that was persisted and not acknowledged is finished under its own lease; the outbox row goes with it."""
+        now = self._parts.clock()
+        until = now + timedelta(seconds=self._parts.settings.lease_s)
+        run = await self._parts.database.work(scope, lambda tx: runs.find_any(tx, manifest_id))
+        if run is None or run.erased:
+            raise Erased
+        if run.status is RunStatus.ACKNOWLEDGED:
+            await self._segments(scope, item)
+            return
+        lease = await self._parts.database.work(
+            scope, lambda tx: runs.take_over(tx, manifest_id, self._parts.owner, now, until)
+        )
+        if lease is None:
+            raise FenceLost
+        await self._finisher.finish(scope, run, lease)
+
+    async def _segments(self, scope: TenantScope, item: OutboxItem) -> None:
+        """Projects what the item names again: one segment, or all of an acknowledged run."""
+        session = await self._parts.database.work(scope, lambda tx: sessions.find_any(tx, item.session_id))
+        if session is None or session.erased_at is not None:
+            raise Erased
+        shas = await self._parts.database.work(scope, lambda tx: _named(tx, item))
+        with self._parts.progress.stage("project"):
+            projected = await self._projector.project(scope, session, shas)
+
+        async def record(tx: WorkerTransaction) -> bool:
+            current = await sessions.find_any(tx, item.session_id)
+            if current is None or current.erased_at is not None:
+                return False
+            await projections.record(tx, projected.rows)
+            if current.acl != session.acl:
+                await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ACL, item.session_id)
+            await outbox.complete(tx, item)
+            return True
+
+        if not await self._parts.database.work(scope, record):
+            await self._parts.index.delete_session(scope, item.session_id)
+            raise Erased
+
+    async def _acl(self, scope: TenantScope, item: OutboxItem) -> None:
+        """The acl is read after the claim, so that the last of several changes wins whatever their order."""
+        session = await self._parts.database.work(scope, lambda tx: sessions.find_any(tx, item.session_id))
+        if session is None or session.erased_at is not None:
+            raise Erased
+        await self._parts.index.set_acl(scope, item.session_id, session.acl)
+
+        async def complete(tx: WorkerTransaction) -> None:
+            current = await sessions.find_any(tx, item.session_id)
+            if current is not None and current.acl != session.acl:
+                await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ACL, item.session_id)
+            await outbox.complete(tx, item)
+
+        await self._parts.database.work(scope, complete)
+
+    async def _sweep(self, scope: TenantScope, item: OutboxItem) -> None:
+        session = await self._parts.database.work(scope, lambda tx: sessions.find_any(tx, item.session_id))
+        if session is None or session.erased_at is not None:
+            await self._parts.index.delete_session(scope, item.session_id)
+        else:
+            await self._remove_orphans(scope, item.session_id)
+        await self._parts.database.work(scope, lambda tx: outbox.complete(tx, item))
+
+    async def _remove_orphans(self, scope: TenantScope, session_id: UUID) -> None:
+        async for page in self._parts.index.scroll():
+            mine = [p for p in page if p.tenant_id == scope.tenant_id and p.session_id == session_id]
+            if mine:
+                shas = list({point.exact_sha256 for point in mine})
+                rows = await self._parts.database.work(
+                    scope,
+                    lambda tx, shas=shas: projections.of_segments(  # type: ignore[misc]
+                        tx, session_id, shas, self._parts.generation.number
+                    ),
+                )
+                await self._parts.index.delete_points(scope, [p.point_id for p in mine if p.exact_sha256 not in rows])
+
+    async def _failed(self, scope: TenantScope, item: OutboxItem, error: Exception) -> Reconciled:
+        quarantine = item.attempts >= self._parts.settings.outbox_max_attempts
+        backoff_s = min(MAX_BACKOFF_S, self._parts.settings.reconcile_interval_s * 2 ** (item.attempts - 1))
+        named = error.slug if isinstance(error, CoatcheckError) else type(error).__name__
+        due = self._parts.clock() + timedelta(seconds=backoff_s)
+        await self._parts.database.work(scope, lambda tx: outbox.fail(tx, item, named, due, quarantine))
+        log.warning("outbox.failed", kind=item.kind.value, item_id=str(item.item_id), attempts=item.attempts, problem=named)
+        return Reconciled(failed=1, quarantined=int(quarantine))
+
+
+async def _named(tx: WorkerTransaction, item: OutboxItem) -> list[str]:
+    if item.segment_sha256 is not None:
+        return [item.segment_sha256]
+    assert item.manifest_id is not None
+    return await entries.segments_of(tx, item.manifest_id)

@@ -1,0 +1,134 @@
+"""Every use case as one value: what the HTTP routers, MCP and nothing else call."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from coatcheck_client.wire import (
+    EntryPage,
+    ImportResponse,
+    JobOut,
+    KeyCreate,
+    KeyOut,
+    KeyPage,
+    ManifestOut,
+    RecallRequest,
+    RecallResponse,
+    SegmentOut,
+    SessionOut,
+    SessionPage,
+    SessionPatch,
+    TenantCreate,
+    TenantOut,
+    TenantPage,
+    WindowOut,
+)
+
+from coatcheck.identity.context import RequestContext
+from coatcheck.memory.collaborators import Collaborators
+from coatcheck.memory.compact import Compact, Compacted, CompactionCommand
+from coatcheck.memory.erasing import Eraser
+from coatcheck.memory.finish import Finisher
+from coatcheck.memory.forget import Forget
+from coatcheck.memory.importing import Importer
+from coatcheck.memory.integrity import Scanner
+from coatcheck.memory.jobs import JobKind, Jobs
+from coatcheck.memory.keys import Keys, Tenants
+from coatcheck.memory.presenting import Presenter
+from coatcheck.memory.projection import Projector
+from coatcheck.memory.readiness import Readiness, ReadinessReport
+from coatcheck.memory.recall import Recall
+from coatcheck.memory.reading import Reading
+from coatcheck.memory.reconcile import Reconciler
+from coatcheck.memory.repair import Repair
+from coatcheck.memory.rescan import Rescan
+from coatcheck.memory.sessions import Sessions
+from coatcheck.memory.transfer import Transfer
+
+Context = RequestContext
+
+
+class StartJob(Protocol):
+    def __call__(self, context: Context, kind: JobKind, *, index: bool = True) -> Awaitable[JobOut]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The use cases. Each takes the caller's context first; what it raises stands at its class."""
+
+    compact: Callable[[Context, CompactionCommand], Awaitable[Compacted]]
+    recall: Callable[[Context, RecallRequest], Awaitable[RecallResponse]]
+    manifest: Callable[[Context, UUID], Awaitable[ManifestOut]]
+    entries: Callable[[Context, UUID, int, str | None, bool], Awaitable[EntryPage]]
+    window: Callable[[Context, UUID], Awaitable[WindowOut]]
+    segment: Callable[[Context, str], Awaitable[SegmentOut]]
+    sessions: Callable[[Context, int, str | None], Awaitable[SessionPage]]
+    session: Callable[[Context, UUID], Awaitable[SessionOut]]
+    patch_session: Callable[[Context, UUID, SessionPatch], Awaitable[SessionOut]]
+    erase_session: Callable[[Context, UUID], Awaitable[None]]
+    erase_manifest: Callable[[Context, UUID], Awaitable[None]]
+    export_session: Callable[[Context, UUID], Awaitable[AsyncIterator[bytes]]]
+    import_lines: Callable[[Context, AsyncIterator[bytes]], Awaitable[ImportResponse]]
+    start_job: StartJob
+    job: Callable[[Context, JobKind, UUID], Awaitable[JobOut]]
+    keys: Callable[[Context, int, str | None], Awaitable[KeyPage]]
+    create_key: Callable[[Context, KeyCreate], Awaitable[KeyOut]]
+    revoke_key: Callable[[Context, UUID], Awaitable[KeyOut]]
+    rotate_key: Callable[[Context, UUID], Awaitable[KeyOut]]
+    tenants: Callable[[Context], Awaitable[TenantPage]]
+    create_tenant: Callable[[Context, TenantCreate], Awaitable[TenantOut]]
+    readiness: Callable[[], Awaitable[ReadinessReport]]
+
+
+@dataclass(frozen=True, slots=True)
+class UseCases:
+    """The services with the parts of them that the composition root starts and stops."""
+
+    services: Services
+    compact: Compact
+    reconciler: Reconciler
+    projector: Projector
+    eraser: Eraser
+    jobs: Jobs
+
+
+def build(parts: Collaborators) -> UseCases:
+    """Wires the use cases to one another."""
+    projector = Projector(parts)
+    finisher = Finisher(parts, projector)
+    eraser = Eraser(parts, projector)
+    presenter = Presenter(parts.redactor, parts.keyring)
+    reading = Reading(parts, presenter)
+    scanner = Scanner(parts)
+    reconciler = Reconciler(parts, finisher, eraser, projector)
+    jobs = Jobs(parts, scanner, Repair(parts, scanner, reconciler), reconciler, Rescan(parts, projector))
+    compact, sessions, forget = Compact(parts, finisher), Sessions(parts), Forget(parts, eraser)
+    transfer, keys, tenants = Transfer(parts, reading, Importer(parts, finisher)), Keys(parts), Tenants(parts)
+    services = Services(
+        compact=compact,
+        recall=Recall(parts, presenter),
+        manifest=reading.manifest,
+        entries=reading.entries,
+        window=reading.window,
+        segment=reading.segment,
+        sessions=sessions.page,
+        session=sessions.one,
+        patch_session=sessions.patch,
+        erase_session=forget.session,
+        erase_manifest=forget.manifest,
+        export_session=transfer.export_session,
+        import_lines=transfer.import_lines,
+        start_job=jobs.start,
+        job=jobs.one,
+        keys=keys.page,
+        create_key=keys.create,
+        revoke_key=keys.revoke,
+        rotate_key=keys.rotate,
+        tenants=tenants.page,
+        create_tenant=tenants.create,
+        readiness=Readiness(parts),
+    )
+    return UseCases(services, compact, reconciler, projector, eraser, jobs)

@@ -1,0 +1,94 @@
+"""Sessions: list them, look at one, change who may read it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from coatcheck_client.wire import SessionOut, SessionPage, SessionPatch
+
+from coatcheck.domain.errors import InvalidRequest, NotFound
+from coatcheck.domain.outbox import OutboxKind
+from coatcheck.domain.sessions import Visibility
+from coatcheck.identity.context import RequestContext
+from coatcheck.memory.access import owned_session, require_visibility, session_by_id
+from coatcheck.memory.collaborators import Collaborators
+from coatcheck.store import audit, outbox, principals, sessions
+from coatcheck.store.database import ReadTransaction, WorkerTransaction
+from coatcheck.store.sessions import SessionSummary
+
+
+class Sessions:
+    """The use cases behind ``/v1/sessions``."""
+
+    def __init__(self, parts: Collaborators) -> None:
+        self._parts = parts
+
+    async def page(self, context: RequestContext, page_size: int, page_token: str | None) -> SessionPage:
+        """Newest first; a keyset cursor, so that a session created meanwhile moves nothing."""
+        context.require("sessions")
+        cursor = self._parts.keyring.cursor(context.tenant_id)
+        after = _position(cursor.open("sessions", str(context.principal_id), page_token)) if page_token else None
+        found = await self._parts.database.read(
+            context.scope, lambda tx: sessions.page(tx, after, page_size + 1, context.sessions)
+        )
+        page = found[:page_size]
+        token = None
+        if len(found) > page_size:
+            last = page[-1].session
+            token = cursor.seal("sessions", str(context.principal_id), f"{last.created_at.isoformat()}|{last.session_id}")
+        return SessionPage(sessions=[_out(summary) for summary in page], next_page_token=token)
+
+    async def one(self, context: RequestContext, session_id: UUID) -> SessionOut:
+        context.require("sessions")
+
+        async def work(tx: ReadTransaction) -> SessionSummary | None:
+            await session_by_id(context, tx, session_id)
+            return await sessions.summary(tx, session_id)
+
+        summary = await self._parts.database.read(context.scope, work)
+        if summary is None:
+            raise NotFound
+        return _out(summary)
+
+    async def patch(self, context: RequestContext, session_id: UUID, patch: SessionPatch) -> SessionOut:
+        """Changes visibility and participants. Effective at once in PostgreSQL; the index follows by outbox."""
+        context.require("sessions")
+        session = await owned_session(context, self._parts.database, session_id)
+        visibility = Visibility.parse(patch.visibility) if patch.visibility is not None else session.visibility
+        if patch.visibility is not None:
+            require_visibility(context, visibility)
+        participants = tuple(dict.fromkeys(patch.participants)) if patch.participants is not None else session.participants
+
+        async def work(tx: WorkerTransaction) -> None:
+            known = await principals.existing(tx, participants)
+            if set(participants) - known:
+                raise InvalidRequest("A participant is not a principal of this tenant.")
+            acl = visibility.readers(session.owner_id, participants)
+            writers = visibility.writers(session.owner_id, participants)
+            if not await sessions.set_visibility(tx, session_id, visibility, participants, acl, writers):
+                raise NotFound
+            await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ACL, session_id)
+            await audit.record(tx, self._parts.new_id(), context.principal_id, "session.patch", "session", str(session_id))
+
+        await self._parts.database.work(context.tenant_scope, work)
+        return await self.one(context, session_id)
+
+
+def _out(summary: SessionSummary) -> SessionOut:
+    session = summary.session
+    return SessionOut(
+        session_id=session.session_id,
+        name=session.name,
+        owner_id=session.owner_id,
+        visibility=str(session.visibility),
+        participants=list(session.participants),
+        created_at=session.created_at,
+        manifests=summary.manifests,
+        segments=summary.segments,
+    )
+
+
+def _position(text: str) -> tuple[datetime, UUID]:
+    created_at, _, session_id = text.partition("|")
+    return datetime.fromisoformat(created_at), UUID(session_id)

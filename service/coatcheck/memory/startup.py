@@ -1,0 +1,162 @@
+"""What a start owes before it is ready: the generation, the dead owner's leases, the journal, an index that stopped uncleanly."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from uuid import UUID
+
+import structlog
+
+from coatcheck.domain.errors import RefusedToStart
+from coatcheck.domain.outbox import OutboxKind
+from coatcheck.domain.scopes import TenantScope
+from coatcheck.identity.keyring import Keyring
+from coatcheck.identity.scopes import tenant_scope
+from coatcheck.index.lexical import ANALYSER_REVISION
+from coatcheck.memory.collaborators import Collaborators, Generation
+from coatcheck.memory.journal import ErasureJournal, JournalLine
+from coatcheck.memory.reconcile import Reconciler
+from coatcheck.settings import Settings
+from coatcheck.store import directory, generations, outbox, projections, runs, tombstones
+from coatcheck.store.database import Database, DirectoryTransaction, WorkerTransaction
+from coatcheck.store.generations import GenerationRow
+
+log = structlog.get_logger(__name__)
+FLUSH_MARGIN = timedelta(seconds=30)
+"""Clocks of the database and of this process may differ by so much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The generation to write and read, and whether it is still to be filled."""
+
+    generation: Generation
+    building: bool
+    is_new: bool
+
+
+async def check_root_key(database: Database, keyring: Keyring) -> None:
+    """Raises RefusedToStart when the data was written under another root key."""
+    for tenant in await database.directory(directory.tenants):
+        keyring.check_fingerprint(tenant.key_fingerprint)
+
+
+async def open_generation(database: Database, settings: Settings, embedder_revision: str, dimensions: int) -> Opened:
+    """The current generation where embedder and analyser are still the same; else the next, to be filled."""
+
+    async def work(tx: DirectoryTransaction) -> Opened:
+        current = await generations.current(tx)
+        if current is not None and _same(current, embedder_revision, dimensions):
+            return Opened(_generation(current), building=current.status == "building", is_new=False)
+        number = current.generation + 1 if current is not None else 1
+        has_rows = current is not None
+        row = GenerationRow(
+            generation=number,
+            embedder_revision=embedder_revision,
+            dimensions=dimensions,
+            analyser_revision=ANALYSER_REVISION,
+            fusion={"dense": settings.fusion_dense_weight, "lexical": settings.fusion_lexical_weight, "k": settings.fusion_rrf_k},
+            status="building" if has_rows else "serving",
+        )
+        await generations.insert(tx, row)
+        return Opened(_generation(row), building=has_rows, is_new=True)
+
+    return await database.directory(work)
+
+
+async def check_journal(database: Database, journal: ErasureJournal) -> None:
+    """Raises RefusedToStart when the journal knows of an erasure that the database does not: a backup was restored."""
+    missing = [line async for line in unreplayed(database, journal)]
+    if missing:
+        raise RefusedToStart(
+            f"The erasure journal holds {len(missing)} erasures that the database does not know: a backup was restored. "
+            "Run `coatcheck restore` to erase them again."
+        )
+
+
+async def unreplayed(database: Database, journal: ErasureJournal) -> AsyncIterator[JournalLine]:
+    """The journal's lines without a tombstone, tenant by tenant."""
+    tenants = {tenant.tenant_id for tenant in await database.directory(directory.tenants)}
+    for tenant_id, lines in _by_tenant(journal):
+        if tenant_id in tenants:
+            known = await database.work(
+                tenant_scope(tenant_id),
+                lambda tx, lines=lines: tombstones.existing(tx, [(line.kind, str(line.target_id)) for line in lines]),  # type: ignore[misc]
+            )
+            for line in lines:
+                if (line.kind, str(line.target_id)) not in known:
+                    yield line
+
+
+class Startup:
+    """Brings what a stopped predecessor left to where it should be, one tenant at a time."""
+
+    def __init__(self, parts: Collaborators, reconciler: Reconciler) -> None:
+        self._parts = parts
+        self._reconciler = reconciler
+
+    async def void_leases(self) -> None:
+        """Only for the holder of the data directory's lock: its predecessor is dead, whatever its leases say."""
+        now = self._parts.clock()
+        for scope in await self._tenants():
+            await self._parts.database.work(scope, lambda tx: runs.void_leases(tx, now))
+
+    async def fill_generation(self) -> None:
+        """Enqueues every acknowledged run of every tenant; the reconciler projects them."""
+        for scope in await self._tenants():
+            await self._parts.database.work(scope, outbox.enqueue_every_run)
+
+    async def close_generation(self) -> bool:
+        """Marks the generation as serving once nothing is outstanding. True when it is."""
+        for scope in await self._tenants():
+            stats = await self._parts.database.work(scope, outbox.stats)
+            if stats.pending:
+                return False
+        number = self._parts.generation.number
+        await self._parts.database.directory(lambda tx: generations.set_status(tx, number, "serving"))
+        self._parts.standing.building = False
+        return True
+
+    async def recover_index(self, flushed_at: datetime | None) -> int:
+        """After an unclean stop: sessions projected since the last flush whose points do not add up are projected again."""
+        since = flushed_at - FLUSH_MARGIN if flushed_at is not None else None
+        generation = self._parts.generation.number
+        sessions_again = 0
+        for scope in await self._tenants():
+            recorded = await self._parts.database.work(scope, lambda tx: projections.sessions_since(tx, generation, since))
+            for session_id, passages in recorded.items():
+                if await self._parts.index.count(scope, session_id, generation) != passages:
+                    await self._project_again(scope, session_id)
+                    sessions_again += 1
+            await self._reconciler.drain_tenant(scope.tenant_id)
+        if sessions_again:
+            log.warning("index.recovered", sessions=sessions_again)
+        return sessions_again
+
+    async def _project_again(self, scope: TenantScope, session_id: UUID) -> None:
+        async def work(tx: WorkerTransaction) -> None:
+            await projections.delete_session(tx, session_id)
+            for identity in await runs.identities(tx, session_id):
+                await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.UPSERT, session_id, manifest_id=identity.manifest_id)
+
+        await self._parts.database.work(scope, work)
+
+    async def _tenants(self) -> list[TenantScope]:
+        return [tenant_scope(tenant.tenant_id) for tenant in await self._parts.database.directory(directory.tenants)]
+
+
+def _by_tenant(journal: ErasureJournal) -> Iterator[tuple[UUID, list[JournalLine]]]:
+    lines = sorted(journal.lines(), key=lambda line: line.tenant_id)
+    for tenant_id, group in groupby(lines, key=lambda line: line.tenant_id):
+        yield tenant_id, list(group)
+
+
+def _same(row: GenerationRow, embedder_revision: str, dimensions: int) -> bool:
+    return (row.embedder_revision, row.dimensions, row.analyser_revision) == (embedder_revision, dimensions, ANALYSER_REVISION)
+
+
+def _generation(row: GenerationRow) -> Generation:
+    return Generation(row.generation, row.embedder_revision, row.analyser_revision)

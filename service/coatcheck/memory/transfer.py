@@ -1,0 +1,199 @@
+"""Take a session out and bring one in: NDJSON, one line a run, each a whole redacted window with its hashes.
+
+An import trusts nothing: hashes are verified, every window is redacted and planned again, ids are kept where they are free.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from coatcheck_client.wire import ImportResponse, WarningOut
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from coatcheck.domain.canonical import JsonValue, parse, sha256_hex, to_bytes
+from coatcheck.domain.errors import CoatcheckError, Erased, InvalidRequest, NoProgress, TooLarge
+from coatcheck.domain.sessions import Session, Visibility
+from coatcheck.identity.context import RequestContext
+from coatcheck.memory.access import session_by_id
+from coatcheck.memory.collaborators import Collaborators
+from coatcheck.memory.importing import Importer
+from coatcheck.memory.reading import Reading
+from coatcheck.memory.rescan import window_times
+from coatcheck.store import entries, runs
+from coatcheck.store.database import ReadTransaction
+
+VERSION = 1
+PAGE = 20
+
+
+class SessionLine(BaseModel):
+    """The first line of a session's export."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: Literal["session"] = "session"
+    version: Literal[1] = 1
+    session_id: UUID
+    name: str
+    visibility: str
+    created_at: datetime
+
+
+class RunLine(BaseModel):
+    """One run of the session that the last session line named."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: Literal["run"] = "run"
+    manifest_id: UUID
+    parent_manifest_id: UUID | None
+    format: Literal["openai-chat", "openai-responses", "anthropic"]
+    created_at: datetime
+    max_handoff_chars: int
+    times: list[datetime | None]
+    system: Any = None
+    messages: list[Any]
+    window_sha256: str
+    handoff_sha256: str
+    segment_sha256s: list[str]
+
+
+@dataclass(slots=True)
+class _Tally:
+    sessions: int = 0
+    manifests: int = 0
+    segments: int = 0
+    skipped: int = 0
+    warnings: list[WarningOut] = field(default_factory=list)
+
+
+class Transfer:
+    """The use cases behind ``GET /v1/sessions/{id}/export`` and ``POST /v1/import``."""
+
+    def __init__(self, parts: Collaborators, reading: Reading, importer: Importer) -> None:
+        self._parts = parts
+        self._reading = reading
+        self._importer = importer
+
+    async def export_session(self, context: RequestContext, session_id: UUID) -> AsyncIterator[bytes]:
+        """The lines, oldest run first. Raises NotFound, Erased, Forbidden before the first line; an erasure meanwhile ends it."""
+        context.require("export")
+        session = await self._parts.database.read(context.scope, lambda tx: session_by_id(context, tx, session_id))
+        return self._lines(context, session)
+
+    async def import_lines(self, context: RequestContext, lines: AsyncIterator[bytes]) -> ImportResponse:
+        """Each run is stored and projected as a compaction is; what stands already is skipped. Raises InvalidRequest."""
+        context.require("import")
+        tally = _Tally()
+        session: Session | None = None
+        number = 0
+        async for raw in lines:
+            number += 1
+            if len(raw) > 2 * self._parts.settings.max_body_bytes:
+                raise TooLarge(f"Line {number} is larger than this service takes.")
+            line = _read(raw, number)
+            if isinstance(line, SessionLine):
+                session = await self._importer.session(context, line.session_id, line.name, Visibility.parse(line.visibility))
+                tally.sessions += 1
+            elif session is None:
+                raise InvalidRequest(f"Line {number} is a run, and no session stands before it.")
+            else:
+                await self._run(context, session, line, number, tally)
+        return ImportResponse(
+            sessions=tally.sessions, manifests=tally.manifests, segments=tally.segments, skipped=tally.skipped, warnings=tally.warnings
+        )
+
+    async def _lines(self, context: RequestContext, session: Session) -> AsyncIterator[bytes]:
+        yield _line(
+            SessionLine(
+                session_id=session.session_id, name=session.name, visibility=str(session.visibility), created_at=session.created_at
+            )
+        )
+        after: UUID | None = None
+        while True:
+            page = await self._parts.database.read(
+                context.scope, lambda tx, after=after: runs.page(tx, session.session_id, after, PAGE)  # type: ignore[misc]
+            )
+            for run in page:
+                line = await self._run_line(context, run.manifest_id)
+                if line is not None:
+                    yield _line(line)
+            if len(page) < PAGE:
+                return
+            after = page[-1].manifest_id
+
+    async def _run_line(self, context: RequestContext, manifest_id: UUID) -> RunLine | None:
+        try:
+            window = await self._reading.window(context, manifest_id)
+        except Erased:
+            return None
+
+        async def work(tx: ReadTransaction) -> RunLine | None:
+            run = await runs.find(tx, manifest_id)
+            if run is None:
+                return None
+            rows = await entries.all(tx, manifest_id)
+            return RunLine(
+                manifest_id=run.manifest_id,
+                parent_manifest_id=run.parent_manifest_id,
+                format=run.window_format,
+                created_at=run.created_at,
+                max_handoff_chars=run.max_handoff_chars,
+                times=window_times(rows),
+                system=window.system,
+                messages=window.messages,
+                window_sha256=_window_hash(window.system, window.messages),
+                handoff_sha256=run.handoff.sha256,
+                segment_sha256s=list(dict.fromkeys(entry.segment_sha256 for entry in rows if entry.segment_sha256)),
+            )
+
+        return await self._parts.database.read(context.scope, work)
+
+    async def _run(self, context: RequestContext, session: Session, line: RunLine, number: int, tally: _Tally) -> None:
+        if _window_hash(line.system, line.messages) != line.window_sha256:
+            raise InvalidRequest(f"Line {number}: the window does not have the SHA-256 that stands beside it.")
+        try:
+            run = await self._importer.run(context, session, line)
+        except NoProgress:
+            tally.warnings.append(WarningOut(code="no-progress", detail=f"Line {number}: its handoff would be longer than its window."))
+            tally.skipped += 1
+            return
+        except CoatcheckError as error:
+            if error.retryable:
+                raise
+            raise InvalidRequest(f"Line {number}: {error.detail}") from error
+        if run is None:
+            tally.skipped += 1
+            return
+        tally.manifests += 1
+        tally.segments += run.counts.segments
+        if run.missing_segments:
+            tally.warnings.append(
+                WarningOut(code="redacted-again", detail=f"Line {number}: {run.missing_segments} segments changed under today's rules.")
+            )
+
+
+def _read(raw: bytes, number: int) -> SessionLine | RunLine:
+    value = parse(raw)
+    try:
+        if isinstance(value, dict) and value.get("type") == "session":
+            return SessionLine.model_validate(value)
+        return RunLine.model_validate(value)
+    except ValidationError as error:
+        raise InvalidRequest(f"Line {number} is neither a session nor a run of version {VERSION}.") from error
+
+
+def _line(model: BaseModel) -> bytes:
+    plain = model.model_dump(mode="json", exclude={"system", "messages"})
+    if isinstance(model, RunLine):
+        plain |= {"system": model.system, "messages": model.messages}
+    return json.dumps(plain, separators=(",", ":")).encode() + b"\n"
+
+
+def _window_hash(system: JsonValue, messages: JsonValue) -> str:
+    return sha256_hex(to_bytes([system, messages]))
