@@ -1,0 +1,105 @@
+"""A point's payload: what is filtered by and what identifies it. Ids, times and roles, never text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+from coatcheck.domain.passages import IndexHit, IndexPoint, StoredPoint
+from coatcheck.domain.scopes import TenantScope
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LEXICAL = "lexical"
+HIT_FIELDS = ["session_id", "exact_sha256", "passage", "last_at"]
+
+Payload = dict[str, Any]
+"""JSON, as the engine takes and gives it."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedField:
+    """A payload field that is filtered by, and how: equal to (a keyword, a number) or as a range of numbers."""
+
+    name: str
+    kind: Literal["tenant", "keyword", "number", "range"]
+
+
+INDEXED_FIELDS = (
+    IndexedField("tenant_id", "tenant"),
+    IndexedField("session_id", "keyword"),
+    IndexedField("acl", "keyword"),
+    IndexedField("exact_sha256", "keyword"),
+    IndexedField("roles", "keyword"),
+    IndexedField("generation", "number"),
+    IndexedField("first_at", "range"),
+    IndexedField("last_at", "range"),
+)
+
+
+def dense_name(dimensions: int) -> str:
+    """The named vector that holds embeddings of this length: generations of different embedders lie side by side."""
+    return f"dense_{dimensions}"
+
+
+def microseconds(at: datetime) -> int:
+    """An aware time as whole microseconds since 1970: exact in the double that a range is compared in."""
+    return (at - EPOCH) // timedelta(microseconds=1)
+
+
+def at(microseconds_since_1970: int) -> datetime:
+    """The inverse of ``microseconds``."""
+    return EPOCH + timedelta(microseconds=microseconds_since_1970)
+
+
+def check_tenant(scope: TenantScope, points: Iterable[IndexPoint]) -> None:
+    """Raises ValueError for a point of another tenant, or one that nobody may read."""
+    for point in points:
+        if point.tenant_id != scope.tenant_id:
+            raise ValueError("a point belongs to another tenant than its scope")
+        if not point.acl:
+            raise ValueError("a point needs an acl")
+
+
+def to_payload(point: IndexPoint) -> Payload:
+    return {
+        "tenant_id": str(point.tenant_id),
+        "session_id": str(point.session_id),
+        "acl": list(point.acl),
+        "exact_sha256": point.exact_sha256,
+        "reduced_sha256": point.reduced_sha256,
+        "kinds": list(point.kinds),
+        "roles": list(point.roles),
+        "first_at": microseconds(point.first_at),
+        "last_at": microseconds(point.last_at),
+        "passage": point.span.number,
+        "start": point.span.start,
+        "end": point.span.end,
+        "generation": point.generation,
+        "content_version": point.content_version,
+    }
+
+
+def to_stored(point_id: UUID, payload: Mapping[str, Any]) -> StoredPoint:
+    return StoredPoint(
+        point_id=point_id,
+        tenant_id=UUID(payload["tenant_id"]),
+        session_id=UUID(payload["session_id"]),
+        exact_sha256=payload["exact_sha256"],
+        reduced_sha256=payload["reduced_sha256"],
+        acl=tuple(payload["acl"]),
+        passage=payload["passage"],
+        generation=payload["generation"],
+        content_version=payload["content_version"],
+    )
+
+
+def to_hit(payload: Mapping[str, Any]) -> IndexHit:
+    return IndexHit(
+        session_id=UUID(payload["session_id"]),
+        exact_sha256=payload["exact_sha256"],
+        passage=payload["passage"],
+        last_at=at(payload["last_at"]),
+    )
