@@ -1,0 +1,191 @@
+"""OpenAI chat messages: roles, string or list content, tool calls with JSON-string arguments, the legacy function calls.
+
+Also what agents and gateways add to them: reasoning as a string or as blocks, several call ids on one tool message, and keys
+of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from coatcheck.domain.canonical import JsonObject, JsonValue, Path
+from coatcheck.domain.messages import Field, PartKind, Role, Site, WindowFormat
+from coatcheck.formats import blocks
+from coatcheck.formats.checks import (
+    check_content,
+    check_no_system,
+    check_tool_output,
+    refuse,
+    require_message,
+    require_object,
+    require_role,
+    require_string,
+)
+from coatcheck.formats.rules import (
+    Finding,
+    Place,
+    Rule,
+    blob,
+    ciphertext,
+    each,
+    extra,
+    fields_of,
+    members,
+    of_thinking,
+    or_whole,
+    sites_of,
+    structural,
+    text,
+    words_or_json,
+)
+
+_ROLES: Mapping[str, Role] = {
+    "system": "system",
+    "developer": "developer",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+
+
+class OpenAIChat:
+    """The ``messages`` of the chat completions API."""
+
+    name: WindowFormat = "openai-chat"
+
+    def check(self, message: JsonValue, at: Path) -> JsonObject:
+        checked = require_message(message, at)
+        role = require_role(checked, at, _ROLES)
+        if role == "tool":
+            check_tool_output(checked.get("content"), (*at, "content"))
+            if _result_id(checked) is None:
+                refuse((*at, "tool_call_id"), "a tool message needs the id of the call that it answers")
+        else:
+            check_content(checked.get("content"), (*at, "content"))
+        if role == "assistant":
+            _check_calls(checked, at)
+        return checked
+
+    def fields(self, message: JsonObject) -> Iterator[Field]:
+        return fields_of(_read(message))
+
+    def sites(self, message: JsonObject) -> tuple[Site, ...]:
+        return sites_of(_read(message))
+
+    def role(self, message: JsonObject) -> Role:
+        return _role(message)
+
+    def check_system(self, system: JsonValue, at: Path) -> None:
+        check_no_system(system, at)
+
+    def system_fields(self, system: JsonValue) -> Iterator[Field]:
+        return iter(())
+
+    def system_sites(self, system: JsonValue) -> tuple[Site, ...]:
+        return ()
+
+    def thinking_marker(self, block: JsonValue, marker: str) -> JsonValue:
+        if not isinstance(block, dict):
+            return marker
+        kind = block.get("type")
+        is_detail = isinstance(kind, str) and kind.startswith("reasoning.")
+        return {"type": "reasoning.text" if is_detail else "text", "text": marker}
+
+    def handoff_message(self, text: str) -> JsonObject:
+        return {"role": "user", "content": text}
+
+
+def _role(message: JsonObject) -> Role:
+    role = message.get("role")
+    return _ROLES.get(role, "user") if isinstance(role, str) else "user"
+
+
+def _check_calls(message: JsonObject, at: Path) -> None:
+    calls = message.get("tool_calls")
+    if calls is not None and not isinstance(calls, list):
+        refuse((*at, "tool_calls"), "tool_calls must be a list")
+    for position, item in enumerate(calls or ()):
+        here = (*at, "tool_calls", position)
+        call = require_object(item, here, "a tool call")
+        require_string(call, "id", here)
+        body = "custom" if call.get("type") == "custom" else "function"
+        require_string(require_object(call.get(body), (*here, body), body), "name", (*here, body))
+    legacy = message.get("function_call")
+    if legacy is not None:
+        require_string(require_object(legacy, (*at, "function_call"), "function_call"), "name", (*at, "function_call"))
+
+
+def _result_id(message: JsonObject) -> str | None:
+    """The call that a tool message answers. Some agents write a list of ids: the first one stands for it."""
+    ids = message.get("tool_call_ids")
+    for call_id in (message.get("tool_call_id"), *(ids if isinstance(ids, list) else ())):
+        if isinstance(call_id, str):
+            return call_id
+    return None
+
+
+def _read(message: JsonObject) -> Iterator[Finding]:
+    role = _role(message)
+    name = message.get("name")
+    is_result = role == "tool"
+    place = Place(role)
+    if is_result:
+        place = Place(role, PartKind.TOOL_RESULT, _result_id(message), name if isinstance(name, str) else None)
+    rules: dict[str, Rule] = {
+        "role": structural,
+        "tool_call_id": structural,
+        "tool_call_ids": each(structural),
+        "content": blocks.content(place),
+        "refusal": text(place),
+        "reasoning_content": _reasoning(role),
+        "reasoning": _reasoning(role),
+        "thinking_blocks": each(lambda item, at: blocks.thinking(item, at, place)),
+        "reasoning_details": each(lambda item, at: blocks.thinking(item, at, place)),
+        "audio": lambda item, at: _spoken(item, at, place),
+    }
+    if role == "assistant":
+        rules["tool_calls"] = each(_call)
+        rules["function_call"] = lambda item, at: _called(item, at, Place(role, PartKind.TOOL_CALL), "arguments")
+    whole = place.site((), "json", kind=PartKind.TOOL_RESULT if is_result else PartKind.OPAQUE)
+    return or_whole(whole, members(message, (), rules, extra(place)))
+
+
+def _reasoning(role: Role) -> Rule:
+    """Reasoning as a string: the string is the thinking block."""
+    words, other = text(Place(role, PartKind.THINKING)), extra(Place(role))
+    return lambda value, path: of_thinking(path, words(value, path) if isinstance(value, str) else other(value, path))
+
+
+def _call(value: JsonValue, path: Path) -> Iterator[Finding]:
+    """One of ``tool_calls``: a function's arguments, or a custom tool's input."""
+    call_id = value.get("id") if isinstance(value, dict) else None
+    place = Place("assistant", PartKind.TOOL_CALL, call_id if isinstance(call_id, str) else None)
+    rules: Mapping[str, Rule] = {
+        "id": structural,
+        "type": structural,
+        "function": lambda item, at: _called(item, at, place, "arguments"),
+        "custom": lambda item, at: _called(item, at, place, "input"),
+        "extra_content": _signed,
+    }
+    return or_whole(place.site(path, "json"), members(value, path, rules, extra(place)))
+
+
+def _called(value: JsonValue, path: Path, place: Place, key: str) -> Iterator[Finding]:
+    """The name and the arguments of a call. Arguments are a JSON string; some servers write the object itself."""
+    name = value.get("name") if isinstance(value, dict) else None
+    here = replace(place, name=name) if isinstance(name, str) else place
+    return or_whole(here.site(path, "json"), members(value, path, {key: words_or_json(here)}, extra(here)))
+
+
+def _signed(value: JsonValue, path: Path) -> Iterator[Finding]:
+    """A gateway's ``extra_content``, where Gemini's thought signatures stand."""
+    signature: Mapping[str, Rule] = {"thought_signature": ciphertext}
+    other = extra(Place("assistant"))
+    return members(value, path, {"google": lambda item, at: members(item, at, signature, other)}, other)
+
+
+def _spoken(value: JsonValue, path: Path, place: Place) -> Iterator[Finding]:
+    """What the assistant said aloud, and its transcript."""
+    return members(value, path, {"data": blob(place), "transcript": text(place)}, extra(place))
