@@ -1,0 +1,99 @@
+"""What an operator asks: scans and repairs (jobs that are started and followed), keys, tenants. Each function is a flow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from coatcheck_client.flows import Flow, Pause, Send, json_body, read, request, without_nulls
+from coatcheck_client.operations import JSON
+from coatcheck_client.wire import JobOut, KeyOut, KeyPage, TenantOut, TenantPage
+
+Progress = Callable[[JobOut], None]
+FIRST_POLL_S = 0.05
+LAST_POLL_S = 2.0
+
+
+def scan(*, index: bool = True, on_progress: Progress | None = None) -> Flow[JobOut]:
+    """Checks every retained segment, and with ``index`` every live point; returns the finished job with its findings."""
+    return (yield from _job("scan", {"index": index}, on_progress))
+
+
+def repair(*, index: bool = True, on_progress: Progress | None = None) -> Flow[JobOut]:
+    """Repairs what a scan would find and what can be repaired; returns the finished job."""
+    return (yield from _job("repair", {"index": index}, on_progress))
+
+
+def reconcile(*, on_progress: Progress | None = None) -> Flow[JobOut]:
+    """Brings the index in line with the database, both ways; returns the finished job."""
+    return (yield from _job("reconcile", {}, on_progress))
+
+
+def redact_rescan(*, on_progress: Progress | None = None) -> Flow[JobOut]:
+    """Redacts everything stored again by today's rules, and makes the finds permanent; returns the finished job."""
+    return (yield from _job("redact-rescan", {}, on_progress))
+
+
+def keys() -> Flow[list[KeyOut]]:
+    """All API keys of the tenant, without their secrets."""
+    found: list[KeyOut] = []
+    token: str | None = None
+    while True:
+        page = yield from read(Send("GET", "/v1/admin/keys", params={"page_token": token} if token else {}), KeyPage)
+        found += page.keys
+        token = page.next_page_token
+        if token is None:
+            return found
+
+
+def create_key(
+    name: str,
+    *,
+    principal_id: UUID | str | None = None,
+    operations: Sequence[str] | None = None,
+    sessions: Sequence[UUID | str] | None = None,
+    expires_at: datetime | None = None,
+) -> Flow[KeyOut]:
+    """Makes a key. ``key`` in the answer is the only time that it is shown."""
+    body = without_nulls(
+        name=name,
+        principal_id=principal_id,
+        operations=None if operations is None else list(operations),
+        sessions=None if sessions is None else [str(s) for s in sessions],
+        expires_at=expires_at,
+    )
+    return (yield from read(Send("POST", "/v1/admin/keys", json_body(body), headers=JSON), KeyOut))
+
+
+def revoke_key(key_id: UUID | str) -> Flow[None]:
+    """Revokes a key at once."""
+    yield from request(Send("DELETE", f"/v1/admin/keys/{key_id}"))
+
+
+def rotate_key(key_id: UUID | str) -> Flow[KeyOut]:
+    """Replaces a key by a new one of the same rights."""
+    return (yield from read(Send("POST", f"/v1/admin/keys/{key_id}/rotate", json_body({}), headers=JSON), KeyOut))
+
+
+def tenants() -> Flow[list[TenantOut]]:
+    """All tenants of the installation."""
+    page = yield from read(Send("GET", "/v1/admin/tenants"), TenantPage)
+    return page.tenants
+
+
+def create_tenant(name: str) -> Flow[TenantOut]:
+    """Makes a tenant. ``key`` in the answer is its first operator's, shown this once."""
+    return (yield from read(Send("POST", "/v1/admin/tenants", json_body({"name": name}), headers=JSON), TenantOut))
+
+
+def _job(kind: str, options: dict[str, bool], on_progress: Progress | None) -> Flow[JobOut]:
+    job = yield from read(Send("POST", f"/v1/admin/{kind}", json_body(options), headers=JSON), JobOut)
+    poll_s = FIRST_POLL_S
+    while job.status == "running":
+        if on_progress is not None:
+            on_progress(job)
+        yield Pause(poll_s)
+        poll_s = min(2 * poll_s, LAST_POLL_S)
+        job = yield from read(Send("GET", f"/v1/admin/{kind}/{job.job_id}"), JobOut)
+    return job

@@ -1,0 +1,282 @@
+"""The clients: ``Coatcheck`` blocks, ``AsyncCoatcheck`` awaits. Both are thin; the operations are flows, written once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+from uuid import UUID
+
+import httpx
+
+from coatcheck_client import administration, operations
+from coatcheck_client.discovery import locate
+from coatcheck_client.errors import ServiceUnreachable
+from coatcheck_client.flows import Flow, Pause, RetryPolicy, Send, with_retries
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+CHUNK_BYTES = 256 * 1024
+_TIMEOUT = httpx.Timeout(connect=10, read=operations.DEFAULT_DEADLINE_S + operations.DEADLINE_SLACK_S, write=60, pool=60)
+
+
+class _Blocking(Generic[P, T]):
+    """An operation as a blocking method."""
+
+    def __init__(self, operation: Callable[P, Flow[T]]) -> None:
+        self._operation = operation
+        self.__doc__ = operation.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: type[Coatcheck]) -> Callable[P, Flow[T]]: ...
+    @overload
+    def __get__(self, client: Coatcheck, owner: type[Coatcheck]) -> Callable[P, T]: ...
+    def __get__(self, client: Coatcheck | None, owner: type[Coatcheck]) -> Callable[P, T] | Callable[P, Flow[T]]:
+        if client is None:
+            return self._operation
+        front = client
+
+        def method(*args: P.args, **kwargs: P.kwargs) -> T:
+            return front.run(self._operation(*args, **kwargs))
+
+        return method
+
+
+class _Awaiting(Generic[P, T]):
+    """An operation as an awaitable method."""
+
+    def __init__(self, operation: Callable[P, Flow[T]]) -> None:
+        self._operation = operation
+        self.__doc__ = operation.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: type[AsyncCoatcheck]) -> Callable[P, Flow[T]]: ...
+    @overload
+    def __get__(self, client: AsyncCoatcheck, owner: type[AsyncCoatcheck]) -> Callable[P, Awaitable[T]]: ...
+    def __get__(
+        self, client: AsyncCoatcheck | None, owner: type[AsyncCoatcheck]
+    ) -> Callable[P, Awaitable[T]] | Callable[P, Flow[T]]:
+        if client is None:
+            return self._operation
+        front = client
+
+        def method(*args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+            return front.run(self._operation(*args, **kwargs))
+
+        return method
+
+
+class Coatcheck:
+    """The blocking client. Without a URL and a key it finds the local service (``discovery.locate``). Safe to share by threads."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        transport: httpx.BaseTransport | None = None,
+        data_dir: Path | None = None,
+        retries: RetryPolicy | None = None,
+    ) -> None:
+        place = locate(url, api_key, directory=data_dir)
+        self._retries = retries or RetryPolicy()
+        self._http = httpx.Client(base_url=place.url, headers=_headers(place.api_key), transport=transport, timeout=_TIMEOUT)
+
+    compact = _Blocking(operations.compact)
+    recall = _Blocking(operations.recall)
+    manifest = _Blocking(operations.manifest)
+    entry_page = _Blocking(operations.entry_page)
+    entries = _Blocking(operations.entries)
+    window = _Blocking(operations.window)
+    segment = _Blocking(operations.segment)
+    session_page = _Blocking(operations.session_page)
+    sessions = _Blocking(operations.sessions)
+    session = _Blocking(operations.session)
+    change_session = _Blocking(operations.change_session)
+    erase_session = _Blocking(operations.erase_session)
+    erase_manifest = _Blocking(operations.erase_manifest)
+    import_file = _Blocking(operations.import_file)
+    readiness = _Blocking(operations.readiness)
+    is_alive = _Blocking(operations.is_alive)
+    mcp_message = _Blocking(operations.mcp_message)
+    scan = _Blocking(administration.scan)
+    repair = _Blocking(administration.repair)
+    reconcile = _Blocking(administration.reconcile)
+    redact_rescan = _Blocking(administration.redact_rescan)
+    keys = _Blocking(administration.keys)
+    create_key = _Blocking(administration.create_key)
+    revoke_key = _Blocking(administration.revoke_key)
+    rotate_key = _Blocking(administration.rotate_key)
+    tenants = _Blocking(administration.tenants)
+    create_tenant = _Blocking(administration.create_tenant)
+
+    def export(self, session_id: UUID | str) -> Iterator[bytes]:
+        """A session's export (NDJSON) as it arrives, in chunks that need not end at a line's end."""
+        response = self.run(operations.export_session(session_id))
+        try:
+            yield from _reachable(response.iter_bytes())
+        finally:
+            response.close()
+
+    def run(self, flow: Flow[T]) -> T:
+        """Carries out a flow, blocking. Raises what the flow raises, and ServiceUnreachable."""
+        steps = with_retries(flow, self._retries)
+        try:
+            step = next(steps)
+            while True:
+                if isinstance(step, Pause):
+                    time.sleep(step.seconds)
+                    step = steps.send(None)
+                else:
+                    step = steps.send(self._send(step))
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Coatcheck:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _send(self, step: Send) -> httpx.Response:
+        content = step.body if step.upload is None else _chunks_of(step.upload)
+        request = self._http.build_request(step.method, step.path, content=content, **_options(step))
+        try:
+            response = self._http.send(request, stream=step.stream)
+            if step.stream and not response.is_success:
+                response.read()
+        except httpx.HTTPError as error:
+            raise _unreachable(error) from error
+        return response
+
+
+class AsyncCoatcheck:
+    """The awaiting client. Without a URL and a key it finds the local service (``discovery.locate``)."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+        data_dir: Path | None = None,
+        retries: RetryPolicy | None = None,
+    ) -> None:
+        place = locate(url, api_key, directory=data_dir)
+        self._retries = retries or RetryPolicy()
+        self._http = httpx.AsyncClient(base_url=place.url, headers=_headers(place.api_key), transport=transport, timeout=_TIMEOUT)
+
+    compact = _Awaiting(operations.compact)
+    recall = _Awaiting(operations.recall)
+    manifest = _Awaiting(operations.manifest)
+    entry_page = _Awaiting(operations.entry_page)
+    entries = _Awaiting(operations.entries)
+    window = _Awaiting(operations.window)
+    segment = _Awaiting(operations.segment)
+    session_page = _Awaiting(operations.session_page)
+    sessions = _Awaiting(operations.sessions)
+    session = _Awaiting(operations.session)
+    change_session = _Awaiting(operations.change_session)
+    erase_session = _Awaiting(operations.erase_session)
+    erase_manifest = _Awaiting(operations.erase_manifest)
+    import_file = _Awaiting(operations.import_file)
+    readiness = _Awaiting(operations.readiness)
+    is_alive = _Awaiting(operations.is_alive)
+    mcp_message = _Awaiting(operations.mcp_message)
+    scan = _Awaiting(administration.scan)
+    repair = _Awaiting(administration.repair)
+    reconcile = _Awaiting(administration.reconcile)
+    redact_rescan = _Awaiting(administration.redact_rescan)
+    keys = _Awaiting(administration.keys)
+    create_key = _Awaiting(administration.create_key)
+    revoke_key = _Awaiting(administration.revoke_key)
+    rotate_key = _Awaiting(administration.rotate_key)
+    tenants = _Awaiting(administration.tenants)
+    create_tenant = _Awaiting(administration.create_tenant)
+
+    async def export(self, session_id: UUID | str) -> AsyncIterator[bytes]:
+        """A session's export (NDJSON) as it arrives, in chunks that need not end at a line's end."""
+        response = await self.run(operations.export_session(session_id))
+        try:
+            async for chunk in response.aiter_bytes():
+                yield chunk
+        except httpx.HTTPError as error:
+            raise _unreachable(error) from error
+        finally:
+            await response.aclose()
+
+    async def run(self, flow: Flow[T]) -> T:
+        """Carries out a flow. Raises what the flow raises, and ServiceUnreachable."""
+        steps = with_retries(flow, self._retries)
+        try:
+            step = next(steps)
+            while True:
+                if isinstance(step, Pause):
+                    await asyncio.sleep(step.seconds)
+                    step = steps.send(None)
+                else:
+                    step = steps.send(await self._send(step))
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def __aenter__(self) -> AsyncCoatcheck:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    async def _send(self, step: Send) -> httpx.Response:
+        content = step.body if step.upload is None else _chunks_awaited(step.upload)
+        request = self._http.build_request(step.method, step.path, content=content, **_options(step))
+        try:
+            response = await self._http.send(request, stream=step.stream)
+            if step.stream and not response.is_success:
+                await response.aread()
+        except httpx.HTTPError as error:
+            raise _unreachable(error) from error
+        return response
+
+
+def _headers(api_key: str | None) -> dict[str, str]:
+    return {"Accept": "application/json", **({"Authorization": f"Bearer {api_key}"} if api_key else {})}
+
+
+def _options(step: Send) -> dict[str, Any]:
+    timeout = _TIMEOUT.as_dict() | ({} if step.read_timeout_s is None else {"read": step.read_timeout_s})
+    return {"params": dict(step.params) or None, "headers": dict(step.headers), "timeout": httpx.Timeout(**timeout)}
+
+
+def _unreachable(error: httpx.HTTPError) -> ServiceUnreachable:
+    # The message of an httpx error names the address and the cause, never a header or a body.
+    return ServiceUnreachable(f"the service did not answer: {error or type(error).__name__}")
+
+
+def _reachable(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    try:
+        yield from chunks
+    except httpx.HTTPError as error:
+        raise _unreachable(error) from error
+
+
+def _chunks_of(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            yield chunk
+
+
+async def _chunks_awaited(path: Path) -> AsyncIterator[bytes]:
+    chunks = _chunks_of(path)
+    while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
+        yield chunk

@@ -1,0 +1,92 @@
+"""How a client finds its service and its key when it is given neither: the environment, then the data directory.
+
+The service writes both files: ``run.json`` ({"url": ...}, while it serves) and ``local.key`` (mode 0600, the key of the local
+tenant's first principal). The local key goes to the service of the same data directory only, never to another URL.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import platformdirs
+
+from coatcheck_client.errors import NoServiceConfigured
+
+RUN_FILE = "run.json"
+KEY_FILE = "local.key"
+_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a service is and what opens it."""
+
+    url: str
+    api_key: str | None
+
+
+def data_dir(environment: Mapping[str, str] | None = None) -> Path:
+    """COATCHECK_DATA_DIR, or the user's data directory."""
+    names = os.environ if environment is None else environment  # noqa: TID251
+    return Path(names.get("COATCHECK_DATA_DIR") or platformdirs.user_data_dir("coatcheck"))
+
+
+def is_data_dir_configured(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether COATCHECK_DATA_DIR is set."""
+    return bool((os.environ if environment is None else environment).get("COATCHECK_DATA_DIR"))  # noqa: TID251
+
+
+def is_url_configured(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether COATCHECK_URL is set."""
+    return bool((os.environ if environment is None else environment).get("COATCHECK_URL"))  # noqa: TID251
+
+
+def locate(
+    url: str | None = None,
+    api_key: str | None = None,
+    *,
+    directory: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Location:
+    """The service to talk to. Raises NoServiceConfigured where none is named and none runs on the data directory."""
+    names = os.environ if environment is None else environment  # noqa: TID251
+    directory = directory or data_dir(names)
+    running = running_url(directory)
+    url = url or names.get("COATCHECK_URL") or running
+    if url is None:
+        raise NoServiceConfigured(
+            "no service: set COATCHECK_URL (and COATCHECK_API_KEY), or start one with `coatcheck serve --embedded`"
+        )
+    api_key = api_key or names.get("COATCHECK_API_KEY")
+    if api_key is None and running is not None and _same_place(url, running):
+        api_key = local_key(directory)
+    return Location(url.rstrip("/"), api_key)
+
+
+def running_url(directory: Path) -> str | None:
+    """The URL in the data directory's run.json; null where there is none. The service may have died without removing it."""
+    try:
+        content = json.loads((directory / RUN_FILE).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    url = content.get("url") if isinstance(content, dict) else None
+    return url if isinstance(url, str) else None
+
+
+def local_key(directory: Path) -> str | None:
+    """The local key that the service left in the data directory; null where there is none or it is not ours to read."""
+    try:
+        return (directory / KEY_FILE).read_text("ascii").strip() or None
+    except (OSError, ValueError):
+        return None
+
+
+def _same_place(one: str, other: str) -> bool:
+    a, b = urlsplit(one), urlsplit(other)
+    hosts_agree = a.hostname == b.hostname or {a.hostname, b.hostname} <= _LOOPBACK
+    return hosts_agree and (a.scheme, a.port) == (b.scheme, b.port)
