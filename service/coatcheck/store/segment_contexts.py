@@ -1,0 +1,105 @@
+"""What surrounds a segment: its first entry in the session, the turn before, and everywhere it stands.
+
+The context goes into the lexical vector, and is the same however often the text comes again: it is the *first* entry's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from coatcheck.domain.canonical import decode
+from coatcheck.domain.messages import Role
+from coatcheck.store.database import WorkerTransaction
+
+PREVIOUS_TEXT_MAX_CHARS = 2_000
+_BYTES_PER_CHAR_MAX = 4
+
+# One row for each segment. ``previous`` is the last stretch of text in the nearest earlier message of the same window.
+_CONTEXTS = sa.text("""
+    WITH standing AS (
+        SELECT e.segment_sha256, e.manifest_id, e.ordinal, e.message_index, e.role, e.kind, e.name, e.occurred_at, r.created_at,
+               coalesce(e.occurred_at, r.created_at) AS at
+          FROM entries e JOIN runs r ON r.tenant_id = e.tenant_id AND r.manifest_id = e.manifest_id
+         WHERE e.tenant_id = :tenant AND e.session_id = :session AND e.segment_sha256 = ANY (:shas) AND r.erased_at IS NULL
+    ), first AS (
+        SELECT DISTINCT ON (segment_sha256) * FROM standing ORDER BY segment_sha256, created_at, manifest_id, ordinal
+    ), everywhere AS (
+        SELECT segment_sha256, min(at) AS first_at, max(at) AS last_at,
+               array_agg(DISTINCT role ORDER BY role) AS roles, array_agg(DISTINCT kind ORDER BY kind) AS kinds
+          FROM standing GROUP BY segment_sha256
+    )
+    SELECT first.segment_sha256, first.manifest_id, first.ordinal, first.role, first.kind, first.name, first.occurred_at,
+           everywhere.first_at, everywhere.last_at, everywhere.roles, everywhere.kinds, previous.head AS previous_head
+      FROM first JOIN everywhere USING (segment_sha256)
+      LEFT JOIN LATERAL (
+           SELECT substring(g.raw FROM 1 FOR :head_bytes) AS head
+             FROM entries p
+             JOIN segments g ON g.tenant_id = p.tenant_id AND g.session_id = p.session_id AND g.sha256 = p.segment_sha256
+            WHERE p.tenant_id = :tenant AND p.manifest_id = first.manifest_id AND p.message_index < first.message_index
+              AND p.ordinal < first.ordinal AND p.kind IN ('text', 'tool_call', 'tool_result')
+            ORDER BY p.ordinal DESC LIMIT 1
+           ) previous ON true
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentContext:
+    """Where a segment first stood and what came before it; times, roles and kinds in the plural are of everywhere it stands."""
+
+    manifest_id: UUID
+    ordinal: int
+    role: Role
+    kind: str
+    name: str | None
+    occurred_at: datetime | None
+    first_at: datetime
+    """The earliest; a window's arrival where its message had no time of its own."""
+    last_at: datetime
+    roles: tuple[str, ...]
+    kinds: tuple[str, ...]
+    previous_text: str | None
+
+
+async def contexts(tx: WorkerTransaction, session_id: UUID, shas: Sequence[str]) -> dict[str, SegmentContext]:
+    """The context of each segment that some living run of the session holds."""
+    if not shas:
+        return {}
+    parameters = {
+        "tenant": tx.scope.tenant_id,
+        "session": session_id,
+        "shas": list(dict.fromkeys(shas)),
+        "head_bytes": PREVIOUS_TEXT_MAX_CHARS * _BYTES_PER_CHAR_MAX,
+    }
+    return {row.segment_sha256: _context(row) for row in await tx.connection.execute(_CONTEXTS, parameters)}
+
+
+def _context(row: sa.Row[Any]) -> SegmentContext:
+    return SegmentContext(
+        manifest_id=row.manifest_id,
+        ordinal=row.ordinal,
+        role=row.role,
+        kind=row.kind,
+        name=None if row.name is None else decode(row.name),
+        occurred_at=row.occurred_at,
+        first_at=row.first_at,
+        last_at=row.last_at,
+        roles=tuple(row.roles),
+        kinds=tuple(row.kinds),
+        previous_text=None if row.previous_head is None else _head(row.previous_head),
+    )
+
+
+def _head(raw: bytes) -> str:
+    """The first code points of bytes that may end inside one."""
+    for end in range(len(raw), max(len(raw) - _BYTES_PER_CHAR_MAX, 0), -1):
+        try:
+            return decode(raw[:end])[:PREVIOUS_TEXT_MAX_CHARS]
+        except UnicodeDecodeError:
+            continue
+    return ""

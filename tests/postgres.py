@@ -1,0 +1,98 @@
+"""One PostgreSQL for a test session: embedded, or the one that COATCHECK_TEST_DATABASE_URL names."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from coatcheck.store.embedded import EmbeddedServer
+from coatcheck.store.engine import with_driver
+from coatcheck.store.migrate import migrate
+from coatcheck.store.roles import ensure_login, ensure_roles
+from coatcheck.store.schema import LOGIN_ROLE
+
+TEMPLATE = "coatcheck_test_template"
+
+
+@dataclass(frozen=True, slots=True)
+class Postgres:
+    """A server with one migrated template; ``admin`` may create databases and roles in it."""
+
+    admin: sa.URL
+    login_password: str | None
+
+    def owner_url(self, database: str) -> str:
+        return self.admin.set(database=database).render_as_string(hide_password=False)
+
+    def login_url(self, database: str) -> str:
+        login = self.admin.set(username=LOGIN_ROLE, password=self.login_password, database=database)
+        return login.render_as_string(hide_password=False)
+
+    @contextmanager
+    def empty_database(self) -> Iterator[str]:
+        """The name of a database without any table."""
+        with self._database("template0") as name:
+            yield name
+
+    @contextmanager
+    def clone(self) -> Iterator[str]:
+        """The name of a migrated database without any row."""
+        with self._database(TEMPLATE) as name:
+            yield name
+
+    def execute(self, statement: str) -> None:
+        """Runs a statement that no transaction may hold."""
+        engine = sa.create_engine(self.admin, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            connection.exec_driver_sql(statement)
+
+    @contextmanager
+    def _database(self, template: str) -> Iterator[str]:
+        name = f"coatcheck_test_{secrets.token_hex(6)}"
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        try:
+            yield name
+        finally:
+            self.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def running_postgres(url: str | None) -> Iterator[Postgres]:
+    """A server with its template; stopped and removed at the end, or left with nothing of ours in it."""
+    if url is not None:
+        yield from _prepared(with_driver(url))
+        return
+    # Short, so that the socket fits in the path; world-enterable, so that another user can run the server when this is root.
+    folder = Path(tempfile.mkdtemp(prefix="cc-", dir="/tmp"))
+    try:
+        server = EmbeddedServer.start(folder)
+        try:
+            yield from _prepared(sa.make_url(server.owner_url))
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(folder)
+
+
+def _prepared(admin: sa.URL) -> Iterator[Postgres]:
+    password = secrets.token_hex(16) if admin.password is not None else None
+    postgres = Postgres(admin, password)
+    with sa.create_engine(admin, poolclass=sa.NullPool).begin() as connection:
+        ensure_roles(connection)
+        ensure_login(connection)
+        if password is not None:
+            connection.exec_driver_sql(f"ALTER ROLE {LOGIN_ROLE} PASSWORD '{password}'")
+    postgres.execute(f"DROP DATABASE IF EXISTS {TEMPLATE} WITH (FORCE)")
+    postgres.execute(f"CREATE DATABASE {TEMPLATE} TEMPLATE template0 ENCODING 'UTF8'")
+    try:
+        migrate(postgres.owner_url(TEMPLATE))
+        yield postgres
+    finally:
+        postgres.execute(f"DROP DATABASE {TEMPLATE} WITH (FORCE)")

@@ -1,0 +1,1 @@
+"""Against a real PostgreSQL, migrated by the real migrations."""
