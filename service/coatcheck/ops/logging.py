@@ -24,7 +24,7 @@ import structlog
 TEXT_FIELDS = frozenset(
     {
         "action", "code", "event", "exception", "frames", "index", "kind", "legs", "level", "logger", "method", "mode", "model",
-        "operation", "outcome", "owner", "point", "reason", "revision", "role", "route", "slug", "stage", "stages", "state",
+        "operation", "outcome", "owner", "point", "problem", "reason", "revision", "role", "route", "slug", "stage", "stages", "state",
         "status", "timestamp", "version",
     }
 )  # fmt: skip

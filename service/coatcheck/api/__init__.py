@@ -1,0 +1,1 @@
+"""The ASGI edge, the HTTP routers, problem details and probes: thin, with no logic of its own."""

@@ -1,0 +1,84 @@
+"""The HTTP application: the edge around the routers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+
+from fastapi import FastAPI, Request, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from coatcheck.api import (
+    compactions,
+    imports,
+    jobs,
+    keys,
+    manifests,
+    openapi,
+    probes,
+    problems,
+    recall,
+    segments,
+    sessions,
+)
+from coatcheck.api.dependencies import Caller
+from coatcheck.api.edge import Edge, Limits
+from coatcheck.api.gate import Gate
+from coatcheck.api.responses import AsciiJson
+from coatcheck.domain.ports import IdFactory
+from coatcheck.identity.authenticate import Authenticator
+from coatcheck.memory.services import Services
+from coatcheck.ops.metrics import Metrics
+from coatcheck.ops.progress import ProgressBoard
+
+Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
+ROUTERS = (compactions, recall, manifests, segments, sessions, imports, jobs, keys, probes)
+
+
+def create_api(
+    services: Services,
+    *,
+    authenticator: Authenticator,
+    gate: Gate,
+    limits: Limits,
+    metrics: Metrics,
+    progress: ProgressBoard,
+    new_id: IdFactory,
+    mounts: Mapping[str, ASGIApp] | None = None,
+    lifespan: Lifespan | None = None,
+) -> ASGIApp:
+    """The whole ASGI app. ``mounts`` (MCP) are ASGI apps at exact paths, behind the same edge; ``lifespan`` starts and stops
+    what the app lives on."""
+    app = routed_app(lifespan)
+    app.state.services = services
+    app.state.gate = gate
+    app.state.metrics = metrics
+    app.state.progress = progress
+    app.state.readiness = probes.RecentReadiness(services.readiness)
+    for path, mounted in (mounts or {}).items():
+        app.router.routes.append(Route(path, mounted))
+    return Edge(app, authenticator=authenticator, gate=gate, limits=limits, metrics=metrics, new_id=new_id)
+
+
+def routed_app(lifespan: Lifespan | None = None) -> FastAPI:
+    """The routers and the problem handlers, without anything behind or in front of them."""
+    app = FastAPI(
+        title=openapi.TITLE,
+        version=openapi.VERSION,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    for module in ROUTERS:
+        app.include_router(module.router)
+    app.add_api_route("/openapi.json", _openapi, include_in_schema=False)
+    problems.install(app)
+    return app
+
+
+async def _openapi(request: Request, _caller: Caller) -> Response:
+    return AsciiJson(openapi.document(request.app))

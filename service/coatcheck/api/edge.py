@@ -1,0 +1,192 @@
+"""The edge: pure ASGI ahead of routing and of any parsing.
+
+    request id -> drain -> authentication -> admission -> deadline -> body limit -> the app
+
+A stranger's request is answered before its body is read; what the app raises leaves as a problem; every answer is counted and
+logged by its route's template, never by its path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+import structlog
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from coatcheck.api import headers
+from coatcheck.api.asked import Asked, put
+from coatcheck.api.gate import Gate
+from coatcheck.api.problems import respond
+from coatcheck.domain.errors import CoatcheckError, RequestTimeout, TooLarge
+from coatcheck.domain.ports import IdFactory
+from coatcheck.identity.authenticate import Authenticator
+from coatcheck.ops.metrics import Metrics
+
+PROBES = frozenset({"/livez", "/readyz", "/progressz", "/metrics"})
+"""Paths that ask for no credential, and say nothing but counts and names. This is the whole list."""
+STREAMED = frozenset({"/v1/import"})
+"""Paths whose body is read by the use case, line by line, and may be of any length."""
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+UNROUTED = "unrouted"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one request may ask for."""
+
+    max_body_bytes: int
+    deadline_s: float
+    max_deadline_s: float
+    body_pause_s: float = 30.0
+    """The longest a body may stand still while it arrives."""
+
+
+class Edge:
+    """The outermost ASGI app."""
+
+    def __init__(
+        self, app: ASGIApp, *, authenticator: Authenticator, gate: Gate, limits: Limits, metrics: Metrics, new_id: IdFactory
+    ) -> None:
+        self._app = app
+        self._authenticator = authenticator
+        self._gate = gate
+        self._limits = limits
+        self._metrics = metrics
+        self._new_id = new_id
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._http(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        asked = Asked(self._new_id())
+        put(scope, asked)
+        answer = _Answer(send, asked)
+        started = time.perf_counter()
+        with structlog.contextvars.bound_contextvars(request_id=str(asked.request_id)):
+            try:
+                await self._let_in(scope, receive, answer, asked)
+            except _ClientGone:
+                answer.status = answer.status or 499
+            except CoatcheckError as error:
+                await answer.replace(scope, receive, error)
+            except Exception:
+                log.exception("request failed")
+                await answer.replace(scope, receive, CoatcheckError())
+            finally:
+                self._account(scope, asked, answer.status, time.perf_counter() - started)
+
+    async def _let_in(self, scope: Scope, receive: Receive, answer: _Answer, asked: Asked) -> None:
+        if scope["path"] in PROBES:
+            await self._app(scope, receive, answer.send)
+            return
+        self._gate.check_open()
+        asked.context = await self._authenticator.authenticate(headers.authorization(scope["headers"]))
+        with self._gate.pass_through(), self._metrics.in_flight.track_inprogress():
+            asked.deadline_s = headers.deadline_s(scope["headers"], self._limits.deadline_s, self._limits.max_deadline_s)
+            body = _Body(receive, scope["headers"], self._limits)
+            if scope["path"] in STREAMED:
+                await self._app(scope, body.next, answer.send)
+            else:
+                await body.read_whole()
+                await self._app(scope, body.replay, answer.send)
+
+    def _account(self, scope: Scope, asked: Asked, status: int, seconds: float) -> None:
+        method = scope["method"] if scope["method"] in METHODS else "OTHER"
+        route = getattr(scope.get("route"), "path", UNROUTED)
+        self._metrics.requests.labels(method, route, str(status)).inc()
+        self._metrics.request_seconds.labels(method, route).observe(seconds)
+        note = log.debug if scope["path"] in PROBES else log.info
+        note(
+            "request",
+            method=method,
+            route=route,
+            status=status,
+            ms=round(seconds * 1_000, 1),
+            tenant_id=asked.context.tenant_id if asked.context else None,
+            principal_id=asked.context.principal_id if asked.context else None,
+        )
+
+
+class _ClientGone(Exception):
+    """The client hung up before its request had arrived."""
+
+
+class _Answer:
+    """The way out: remembers what was sent, and adds what every answer carries."""
+
+    def __init__(self, send: Send, asked: Asked) -> None:
+        self._send = send
+        self._asked = asked
+        self.status = 0
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            fields = MutableHeaders(scope=message)
+            fields["X-Request-Id"] = str(self._asked.request_id)
+            fields["X-Content-Type-Options"] = "nosniff"
+            fields.setdefault("Cache-Control", "no-store")
+        await self._send(message)
+
+    async def replace(self, scope: Scope, receive: Receive, error: CoatcheckError) -> None:
+        """The problem, where nothing was sent yet; a begun answer is left unfinished, which the client sees."""
+        if not self.status:
+            await respond(error, self._asked.request_id)(scope, receive, self.send)
+
+
+class _Body:
+    """The way in: counts what really arrives, whatever the headers announce."""
+
+    def __init__(self, receive: Receive, fields: headers.RawHeaders, limits: Limits) -> None:
+        self._receive = receive
+        self._limits = limits
+        self._announced = headers.announced_length(fields)
+        self._whole: bytes | None = None
+
+    async def next(self) -> Message:
+        """The next message of a body of any length. Raises RequestTimeout when none comes in time."""
+        try:
+            async with asyncio.timeout(self._limits.body_pause_s):
+                return await self._receive()
+        except TimeoutError as error:
+            raise RequestTimeout from error
+
+    async def read_whole(self) -> None:
+        """Raises TooLarge as soon as the body is known to be, RequestTimeout when it stands still."""
+        limit = self._limits.max_body_bytes
+        if (self._announced or 0) > limit:
+            raise _too_large(limit)
+        chunks: list[bytes] = []
+        size, more = 0, True
+        while more:
+            message = await self.next()
+            if message["type"] == "http.disconnect":
+                raise _ClientGone
+            chunk = message.get("body", b"")
+            size += len(chunk)
+            if size > limit:
+                raise _too_large(limit)
+            chunks.append(chunk)
+            more = message.get("more_body", False)
+        self._whole = b"".join(chunks)
+
+    async def replay(self) -> Message:
+        """The whole body at once; then whatever the connection says."""
+        if self._whole is not None:
+            whole, self._whole = self._whole, None
+            return {"type": "http.request", "body": whole, "more_body": False}
+        return await self._receive()
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(f"A body may have {limit:,} bytes.")

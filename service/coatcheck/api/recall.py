@@ -1,0 +1,36 @@
+"""``POST /v1/recall``: exact texts by meaning."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Response
+
+from coatcheck.api.dependencies import Caller, Deadline, UseCases, body_of
+from coatcheck.api.documented import problems, takes
+from coatcheck.api.responses import answer
+from coatcheck.domain.errors import Erased, IndexUnavailable, NotFound, Overloaded, StageUnavailable
+from coatcheck_client.wire import RecallRequest, RecallResponse
+
+router = APIRouter(tags=["recall"])
+
+
+@router.post(
+    "/v1/recall",
+    response_model=RecallResponse,
+    responses=problems(NotFound, Erased, IndexUnavailable, StageUnavailable),
+    openapi_extra=takes(RecallRequest),
+)
+async def recall(
+    caller: Caller,
+    use_cases: UseCases,
+    deadline_s: Deadline,
+    body: Annotated[RecallRequest, Depends(body_of(RecallRequest))],
+) -> Response:
+    """Searches what the caller may read; every hit was verified against the database."""
+    try:
+        async with asyncio.timeout(deadline_s):
+            return answer(await use_cases.recall(caller, body))
+    except TimeoutError as error:
+        raise Overloaded("The deadline passed before the recall was done.") from error

@@ -1,0 +1,67 @@
+"""``/v1/sessions``: list, look at, share, erase and take out whole conversations."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Response
+
+from coatcheck.api.dependencies import Caller, PageSize, PageToken, SessionId, UseCases, body_of
+from coatcheck.api.documented import problems, takes
+from coatcheck.api.responses import Ndjson, answer, no_content
+from coatcheck.domain.errors import Erased, ErasePending, NotFound
+from coatcheck_client.wire import SessionOut, SessionPage, SessionPatch
+
+router = APIRouter(tags=["sessions"])
+
+
+@router.get("/v1/sessions", response_model=SessionPage, responses=problems())
+async def list_sessions(caller: Caller, use_cases: UseCases, page_size: PageSize = 50, page_token: PageToken = None) -> Response:
+    """The sessions that the caller may read, newest first."""
+    return answer(await use_cases.sessions(caller, page_size, page_token))
+
+
+@router.get("/v1/sessions/{session_id}", response_model=SessionOut, responses=problems(NotFound, Erased))
+async def get_session(caller: Caller, use_cases: UseCases, session_id: SessionId) -> Response:
+    return answer(await use_cases.session(caller, session_id))
+
+
+@router.patch(
+    "/v1/sessions/{session_id}",
+    response_model=SessionOut,
+    responses=problems(NotFound, Erased),
+    openapi_extra=takes(SessionPatch),
+)
+async def change_session(
+    caller: Caller,
+    use_cases: UseCases,
+    session_id: SessionId,
+    body: Annotated[SessionPatch, Depends(body_of(SessionPatch))],
+) -> Response:
+    """Changes who may read the session; narrowing counts at once."""
+    return answer(await use_cases.patch_session(caller, session_id, body))
+
+
+@router.delete(
+    "/v1/sessions/{session_id}",
+    status_code=204,
+    response_class=Response,
+    responses=problems(NotFound, Erased, ErasePending),
+)
+async def erase_session(caller: Caller, use_cases: UseCases, session_id: SessionId) -> Response:
+    """Erases the session and everything derived from it; answers once nothing is left."""
+    await use_cases.erase_session(caller, session_id)
+    return no_content()
+
+
+@router.get(
+    "/v1/sessions/{session_id}/export",
+    response_class=Response,
+    responses={
+        200: {"description": "One line for the session, then one for each run.", "content": {"application/x-ndjson": {}}},
+        **problems(NotFound, Erased),
+    },
+)
+async def export_session(caller: Caller, use_cases: UseCases, session_id: SessionId) -> Response:
+    """The session as JSON lines, which ``POST /v1/import`` takes back."""
+    return await Ndjson.begin(await use_cases.export_session(caller, session_id))

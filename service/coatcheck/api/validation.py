@@ -1,0 +1,79 @@
+"""From pydantic's errors to ours: a JSON pointer and a sentence of our own each, never a value or a name that was sent.
+
+A pointer is into the body; for a parameter it begins with /path, /query or /header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from coatcheck.domain.canonical import pointer
+from coatcheck.domain.errors import FieldError, InvalidRequest
+
+MAX_ERRORS = 20
+
+_SENTENCES = {
+    "missing": "is required",
+    "extra_forbidden": "holds a field that the contract does not know",
+    "string_unicode": "must be text without lone surrogates",
+    "string_pattern_mismatch": "does not have the form that the contract asks for",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "string_type": "must be a string",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "timezone_naive": "must be a time with its offset",
+}
+_FAMILIES = {
+    "uuid": "must be a UUID",
+    "datetime": "must be a time as RFC 3339 writes it",
+    "timezone": "must be a time with its offset",
+    "int": "must be a whole number",
+    "float": "must be a number",
+}
+_BOUNDS = {
+    "greater_than_equal": ("must be at least {}", "ge"),
+    "greater_than": ("must be more than {}", "gt"),
+    "less_than_equal": ("must be at most {}", "le"),
+    "less_than": ("must be less than {}", "lt"),
+    "string_too_short": ("must have at least {} characters", "min_length"),
+    "string_too_long": ("must have at most {} characters", "max_length"),
+    "too_short": ("must have at least {} items", "min_length"),
+    "too_long": ("must have at most {} items", "max_length"),
+    "literal_error": ("must be one of {}", "expected"),
+    "enum": ("must be one of {}", "expected"),
+}
+
+
+def invalid_body(errors: Sequence[Mapping[str, Any]]) -> InvalidRequest:
+    """The error for a body that does not fit its wire model."""
+    return _invalid([_field_error(error, tuple(error["loc"])) for error in errors[:MAX_ERRORS]])
+
+
+def invalid_parameters(errors: Sequence[Mapping[str, Any]]) -> InvalidRequest:
+    """The error for path, query and header parameters, whose place FastAPI puts first."""
+    return _invalid([_field_error(error, tuple(error["loc"])) for error in errors[:MAX_ERRORS]])
+
+
+def _invalid(errors: list[FieldError]) -> InvalidRequest:
+    first = errors[0]
+    return InvalidRequest(f"{first.pointer or 'The body'} {first.detail}.", errors=errors)
+
+
+def _field_error(error: Mapping[str, Any], place: tuple[str | int, ...]) -> FieldError:
+    kind = str(error["type"])
+    if kind == "extra_forbidden":  # the last step is a name that the caller made up
+        place = place[:-1]
+    return FieldError(pointer(place), _sentence(kind, error.get("ctx") or {}))
+
+
+def _sentence(kind: str, bounds: Mapping[str, Any]) -> str:
+    if kind in _SENTENCES:
+        return _SENTENCES[kind]
+    if kind in _BOUNDS:
+        sentence, bound = _BOUNDS[kind]
+        return sentence.format(bounds.get(bound))
+    return _FAMILIES.get(kind.partition("_")[0], "does not fit the contract")

@@ -1,0 +1,133 @@
+"""The probes: no credential, no content, and the truth."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import httpx
+import pytest
+
+from coatcheck.api.probes import RecentReadiness
+from coatcheck.memory.readiness import ReadinessReport
+from coatcheck.ops.progress import ProgressBoard, standard_stages
+from tests.api.standins import READY, Bench, giving, raising
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def bench(bench: Bench, clock: Clock) -> Bench:
+    bench.board = ProgressBoard(standard_stages(60), clock)
+    return bench
+
+
+async def test_an_idle_service_is_alive_and_ready(client: httpx.AsyncClient) -> None:
+    live, ready = await client.get("/livez"), await client.get("/readyz")
+
+    assert (live.status_code, live.json()) == (200, {"status": "alive", "stuck": []})
+    assert (ready.status_code, ready.json()) == (200, {"status": "ready"})
+
+
+async def test_a_stuck_vital_stage_fails_liveness_by_name(bench: Bench, clock: Clock, client: httpx.AsyncClient) -> None:
+    bench.board.begin("project")
+    clock.now += 61
+
+    answer = await client.get("/livez")
+
+    assert (answer.status_code, answer.json()) == (503, {"status": "stuck", "stuck": ["project"]})
+
+
+async def test_a_stuck_optional_stage_is_degraded_and_still_ready(bench: Bench, clock: Clock, client: httpx.AsyncClient) -> None:
+    bench.board.begin("rerank")
+    clock.now += 61
+
+    live, ready = await client.get("/livez"), await client.get("/readyz?verbose")
+
+    assert live.status_code == 200
+    assert (ready.status_code, ready.json()["status"], ready.json()["stuck"]) == (200, "degraded", ["rerank"])
+
+
+async def test_a_dependency_that_is_down_is_named_and_not_ready(bench: Bench) -> None:
+    down = dataclasses.replace(READY, ready=False, checks={"postgresql": "ok", "index": "index-unavailable"})
+    bench.use_cases["readiness"] = giving(down)
+
+    async with bench.client() as client:
+        live, ready = await client.get("/livez"), await client.get("/readyz?verbose=1")
+
+    assert live.status_code == 200
+    assert (ready.status_code, ready.json()["status"]) == (503, "not-ready")
+    assert ready.json()["checks"] == {"postgresql": "ok", "index": "index-unavailable", "drain": "ok"}
+
+
+async def test_a_readiness_that_fails_is_not_ready(bench: Bench) -> None:
+    bench.use_cases["readiness"] = raising(RuntimeError("secret host"))
+
+    async with bench.client() as client:
+        answer = await client.get("/readyz")
+
+    assert answer.status_code == 500
+    assert "secret host" not in answer.text
+
+
+async def test_the_details_are_durability_queue_and_checks(bench: Bench) -> None:
+    report = ReadinessReport(True, {"postgresql": "ok"}, {"fsync": "on"}, 12.34, 7, 1)
+    bench.use_cases["readiness"] = giving(report)
+
+    async with bench.client() as client:
+        short, long = await client.get("/readyz"), await client.get("/readyz?verbose")
+
+    assert short.json() == {"status": "ready"}
+    assert long.json()["durability"] == {"fsync": "on"}
+    assert long.json()["queue"] == {"pending": 7, "quarantined": 1, "oldest_age_s": 12.3}
+
+
+async def test_progress_shows_ages_and_counts(bench: Bench, clock: Clock, client: httpx.AsyncClient) -> None:
+    bench.board.begin("plan")
+    clock.now += 5
+    with bench.board.stage("persist"):
+        pass
+    clock.now += 1
+
+    stages = (await client.get("/progressz")).json()["stages"]
+
+    assert stages["plan"] == {
+        "vital": True, "in_flight": 1, "oldest_age_s": 6.0, "completions": 0, "last_completion_age_s": None, "stuck": False,
+    }  # fmt: skip
+    assert stages["persist"]["last_completion_age_s"] == 1.0
+    assert stages["embed"]["vital"] is False
+
+
+async def test_metrics_are_prometheus_text(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/metrics")
+
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"].startswith("text/plain")
+    assert "coatcheck_stage_in_flight" in answer.text
+
+
+async def test_strangers_cannot_make_the_readiness_probe_work_harder(clock: Clock) -> None:
+    asked = 0
+
+    async def ask() -> ReadinessReport:
+        nonlocal asked
+        asked += 1
+        return READY
+
+    recent = RecentReadiness(ask, recent_s=1, monotonic=clock)
+    for _ in range(5):
+        await recent.report()
+    clock.now += 1
+    await recent.report()
+
+    assert asked == 2

@@ -1,0 +1,122 @@
+"""The edge behind the real server, byte by byte: what a framing trick or a slow client meets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import uvicorn
+
+from coatcheck.identity.credentials import ApiKey
+from tests.api.standins import Bench, giving
+
+
+@pytest.fixture
+async def port(bench: Bench) -> AsyncIterator[int]:
+    config = uvicorn.Config(bench.app(), port=0, log_config=None, lifespan="off", access_log=False, ws="none")
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve())
+    while not server.started:  # noqa: ASYNC110 - the server offers no event
+        await asyncio.sleep(0.01)
+    yield server.servers[0].sockets[0].getsockname()[1]
+    server.should_exit = True
+    await serving
+
+
+async def speak(port: int, *pieces: bytes) -> bytes:
+    """Sends the pieces, then reads until the server closes or falls silent."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    answer = b""
+    try:
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+        while chunk := await asyncio.wait_for(reader.read(65_536), 0.5):
+            answer += chunk
+    except (TimeoutError, ConnectionError):
+        pass
+    finally:
+        writer.close()
+    return answer
+
+
+def head(*lines: str, key: ApiKey | None = None) -> bytes:
+    credential = [f"Authorization: Bearer {key.text}"] if key else []
+    return "\r\n".join(["POST /v1/recall HTTP/1.1", "Host: x", *credential, *lines, "", ""]).encode()
+
+
+async def test_a_stranger_who_asks_before_sending_is_told_no_and_not_to_go_on(port: int) -> None:
+    answer = await speak(port, head("Expect: 100-continue", "Content-Length: 1000"))
+
+    assert answer.startswith(b"HTTP/1.1 401")
+
+
+async def test_a_caller_who_asks_before_sending_is_told_to_go_on(port: int, key: ApiKey) -> None:
+    answer = await speak(port, head("Expect: 100-continue", "Content-Length: 1000", key=key))
+
+    assert answer.startswith(b"HTTP/1.1 100")
+
+
+async def test_a_chunked_body_beyond_the_limit_is_refused_while_it_comes(port: int, key: ApiKey) -> None:
+    chunk = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
+
+    answer = await speak(port, head("Transfer-Encoding: chunked", key=key), *[chunk] * 5)
+
+    assert answer.startswith(b"HTTP/1.1 413")
+
+
+async def test_a_chunked_body_within_the_limit_is_read_whole(port: int, key: ApiKey) -> None:
+    answer = await speak(port, head("Transfer-Encoding: chunked", key=key), b"2\r\n{}\r\n0\r\n\r\n")
+
+    assert answer.startswith(b"HTTP/1.1 422")
+    assert b"/query is required" in answer
+
+
+async def test_a_body_longer_than_announced_is_no_part_of_the_request(port: int, key: ApiKey) -> None:
+    answer = await speak(port, head("Content-Length: 2", key=key), b"{}" + b"x" * 100)
+
+    assert answer.startswith(b"HTTP/1.1 422")
+    assert answer.count(b"HTTP/1.1 2") == 0
+
+
+async def test_a_body_that_never_comes_is_given_up(port: int, key: ApiKey, bench: Bench) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(head("Content-Length: 10", key=key) + b"{")
+
+    answer = await asyncio.wait_for(reader.read(65_536), 5)
+    writer.close()
+
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert bench.gate.in_flight == 0
+
+
+@pytest.fixture
+def endless(bench: Bench) -> asyncio.Event:
+    """An export that never ends; the event says that it was closed."""
+    closed = asyncio.Event()
+
+    async def lines() -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b"{}\n"
+                await asyncio.sleep(0)
+        finally:
+            closed.set()
+
+    bench.use_cases["export_session"] = giving(lines())
+    return closed
+
+
+async def test_a_reader_of_an_export_who_hangs_up_ends_it(endless: asyncio.Event, port: int, key: ApiKey, bench: Bench) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    request = (
+        f"GET /v1/sessions/00000000-0000-0000-0000-000000000001/export HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key.text}"
+    )
+    writer.write(request.encode() + b"\r\n\r\n")
+    await reader.readuntil(b"{}\n")
+    writer.close()
+
+    await asyncio.wait_for(endless.wait(), 5)
+
+    assert await bench.gate.wait_empty(1)
