@@ -18,7 +18,7 @@ from coatcheck.domain.scopes import Scope, TenantScope
 from coatcheck.index import filters
 from coatcheck.index.edge_folder import EdgeFolder, OpenedShard, translate
 from coatcheck.index.filters import Condition
-from coatcheck.index.points import HIT_FIELDS, LEXICAL, check_tenant, dense_name, to_hit, to_payload, to_stored
+from coatcheck.index.points import HIT_FIELDS, LEXICAL, check_tenant, dense_name, to_hits, to_payload, to_stored
 
 UPSERT_BATCH = 500
 READERS = 2
@@ -170,7 +170,8 @@ class EdgeIndex:
             params=params,
             with_payload=HIT_FIELDS,
         )
-        return [to_hit(found.payload or {}) for found in await self._read(lambda: self._shard.query(request))]
+        found = await self._read(lambda: self._shard.query(request))
+        return to_hits((one.score, one.payload or {}) for one in found)
 
     async def _delete(self, conditions: tuple[Condition, ...]) -> None:
         operation = engine.UpdateOperation.delete_points_by_filter(_filter(conditions))

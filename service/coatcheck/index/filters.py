@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from coatcheck.domain.canonical import scalar_text
 from coatcheck.domain.passages import RecallFilter
 from coatcheck.domain.scopes import NIL, Scope, TenantScope
 from coatcheck.index.points import microseconds
@@ -84,7 +85,7 @@ def narrowing(narrow: RecallFilter) -> tuple[Condition, ...]:
     if narrow.session_ids:
         conditions.append(AnyOf("session_id", tuple(str(session_id) for session_id in narrow.session_ids)))
     if narrow.roles:
-        conditions.append(AnyOf("roles", narrow.roles))
+        conditions.append(AnyOf("roles", tuple(map(scalar_text, narrow.roles))))
     if narrow.since is not None:
         conditions.append(AtLeast("last_at", microseconds(narrow.since)))
     if narrow.until is not None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
+from coatcheck.domain.canonical import scalar_text
 from coatcheck.domain.passages import IndexHit, IndexPoint, StoredPoint
 from coatcheck.domain.scopes import TenantScope
 
@@ -70,8 +71,8 @@ def to_payload(point: IndexPoint) -> Payload:
         "acl": list(point.acl),
         "exact_sha256": point.exact_sha256,
         "reduced_sha256": point.reduced_sha256,
-        "kinds": list(point.kinds),
-        "roles": list(point.roles),
+        "kinds": [scalar_text(kind) for kind in point.kinds],
+        "roles": [scalar_text(role) for role in point.roles],
         "first_at": microseconds(point.first_at),
         "last_at": microseconds(point.last_at),
         "passage": point.span.number,
@@ -96,7 +97,13 @@ def to_stored(point_id: UUID, payload: Mapping[str, Any]) -> StoredPoint:
     )
 
 
-def to_hit(payload: Mapping[str, Any]) -> IndexHit:
+def to_hits(found: Iterable[tuple[float, Mapping[str, Any]]]) -> list[IndexHit]:
+    """Hits from scores and payloads, best first; among equal scores the newest first, so that no order is left to chance."""
+    ordered = sorted(found, key=lambda one: (-one[0], -one[1]["last_at"], one[1]["exact_sha256"], one[1]["passage"]))
+    return [_hit(payload) for _, payload in ordered]
+
+
+def _hit(payload: Mapping[str, Any]) -> IndexHit:
     return IndexHit(
         session_id=UUID(payload["session_id"]),
         exact_sha256=payload["exact_sha256"],

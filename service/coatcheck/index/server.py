@@ -16,7 +16,7 @@ from coatcheck.domain.passages import IndexHit, IndexPoint, RecallFilter, Sparse
 from coatcheck.domain.scopes import Scope, TenantScope
 from coatcheck.index import filters
 from coatcheck.index.filters import Condition
-from coatcheck.index.points import HIT_FIELDS, LEXICAL, check_tenant, dense_name, to_hit, to_payload, to_stored
+from coatcheck.index.points import HIT_FIELDS, LEXICAL, check_tenant, dense_name, to_hits, to_payload, to_stored
 from coatcheck.index.server_collection import LIMIT, UPSERT_BATCH, prepare
 
 IN_MEMORY = ":memory:"
@@ -152,7 +152,7 @@ class ServerIndex:
                 with_payload=HIT_FIELDS,
             )
         )
-        return [to_hit(point.payload or {}) for point in found.points]
+        return to_hits((one.score, one.payload or {}) for one in found.points)
 
     async def _delete(self, conditions: tuple[Condition, ...]) -> None:
         chosen = models.FilterSelector(filter=_filter(conditions))
