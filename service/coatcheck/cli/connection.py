@@ -1,0 +1,72 @@
+"""How a command finds its service: COATCHECK_URL, else the one that runs on the data directory, else one in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from coatcheck.settings import Settings
+    from coatcheck_client import AsyncCoatcheck
+
+T = TypeVar("T")
+IN_PROCESS_URL = "http://in-process"
+
+
+def run(work: Callable[[AsyncCoatcheck], Awaitable[T]]) -> T:
+    """Runs the work with a connected client."""
+
+    async def connected() -> T:
+        async with connect() as client:
+            return await work(client)
+
+    return asyncio.run(connected())
+
+
+@asynccontextmanager
+async def connect() -> AsyncIterator[AsyncCoatcheck]:
+    """A client of the service that is named or running; where there is none, the app in this process for as long as needed."""
+    from coatcheck_client import AsyncCoatcheck
+    from coatcheck_client.discovery import data_dir, is_url_configured, running_url
+
+    if is_url_configured() or (running_url(data_dir()) and await _answers()):
+        async with AsyncCoatcheck() as client:
+            yield client
+        return
+    async with in_process(local_settings()) as client:
+        yield client
+
+
+@asynccontextmanager
+async def in_process(settings: Settings) -> AsyncIterator[AsyncCoatcheck]:
+    """A client of the app in this process. Raises RefusedToStart, for one when another process owns the data directory."""
+    from coatcheck.app.serve import in_process as start
+    from coatcheck_client import AsyncCoatcheck
+
+    async with (
+        start(settings) as app,
+        AsyncCoatcheck(IN_PROCESS_URL, app.api_key, transport=app.transport) as client,
+    ):
+        yield client
+
+
+def local_settings(**overrides: object) -> Settings:
+    """This machine's settings; embedded unless a database is named."""
+    from coatcheck.settings import load
+
+    settings = load(None, **overrides)
+    return settings if settings.embedded or settings.database_url else load(None, **{**overrides, "embedded": True})
+
+
+async def _answers() -> bool:
+    """Whether the service that run.json names is alive: it may have died without removing the file."""
+    from coatcheck_client import AsyncCoatcheck
+    from coatcheck_client.errors import ServiceUnreachable
+
+    async with AsyncCoatcheck() as client:
+        try:
+            return await client.is_alive()
+        except ServiceUnreachable:
+            return False

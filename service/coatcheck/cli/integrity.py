@@ -1,0 +1,95 @@
+"""``scan``, ``repair``, ``reconcile`` and ``redact``: is everything there, unchanged, findable, and free of secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coatcheck.cli import output
+from coatcheck.cli.output import AsJson
+
+if TYPE_CHECKING:
+    from coatcheck_client import AsyncCoatcheck
+    from coatcheck_client.administration import Progress
+    from coatcheck_client.wire import JobOut
+
+WithIndex = Annotated[bool, typer.Option("--index/--no-index", help="Compare with the live index, both ways.")]
+
+
+def scan(index: WithIndex = True, as_json: AsJson = False) -> None:
+    """Check every retained text, hash and index point. Exits with 1 when something is found."""
+    job = _follow("scanning", lambda client, report: client.scan(index=index, on_progress=report))
+    _print(job, as_json)
+    if job.status == "failed" or job.findings_total:
+        raise typer.Exit(1)
+
+
+def repair(index: WithIndex = True, as_json: AsJson = False) -> None:
+    """Repair what a scan finds and what can be repaired. Exits with 1 when something is left."""
+    job = _follow("repairing", lambda client, report: client.repair(index=index, on_progress=report))
+    _print(job, as_json)
+    if job.status == "failed" or job.findings_total > sum(finding.repaired for finding in job.findings):
+        raise typer.Exit(1)
+
+
+def reconcile(as_json: AsJson = False) -> None:
+    """Bring the index in line with the database."""
+    job = _follow("reconciling", lambda client, report: client.reconcile(on_progress=report))
+    _print(job, as_json)
+    if job.status == "failed":
+        raise typer.Exit(1)
+
+
+def redact(
+    rescan: Annotated[bool, typer.Option("--rescan", help="Redact everything stored again, by today's rules.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Apply today's redaction rules to what is stored already."""
+    if not rescan:
+        raise typer.BadParameter("say --rescan: it rewrites what is stored", param_hint="--rescan")
+    job = _follow("redacting", lambda client, report: client.redact_rescan(on_progress=report))
+    _print(job, as_json)
+    if job.status == "failed":
+        raise typer.Exit(1)
+
+
+def counts_and_findings(job: JobOut) -> dict[str, object]:
+    """A job's outcome as ``--json`` prints it."""
+    return {
+        "status": job.status,
+        "counts": job.progress,
+        "findings_total": job.findings_total,
+        "findings": job.findings,
+        "error": job.error,
+    }
+
+
+def _follow(title: str, start: Callable[[AsyncCoatcheck, Progress], Awaitable[JobOut]]) -> JobOut:
+    from coatcheck.cli import connection
+
+    with output.progress(title, None) as advance:
+
+        def report(job: JobOut) -> None:
+            advance(max(job.progress.values(), default=0))
+
+        async def work(client: AsyncCoatcheck) -> JobOut:
+            return await start(client, report)
+
+        return connection.run(work)
+
+
+def _print(job: JobOut, as_json: bool) -> None:
+    if as_json:
+        output.print_json(counts_and_findings(job))
+        return
+    for finding in job.findings:
+        mark = "repaired" if finding.repaired else finding.kind
+        output.say(f"{mark}  {finding.session_id or ''}  {(finding.sha256 or '')[:12]}  {finding.detail}")
+    if len(job.findings) < job.findings_total:
+        output.say(f"... and {job.findings_total - len(job.findings)} more")
+    counts = ", ".join(f"{count:,} {name}" for name, count in job.progress.items())
+    output.say(f"{job.status}: {counts or 'nothing to do'}; {job.findings_total} findings")
+    if job.error:
+        output.warn(job.error)

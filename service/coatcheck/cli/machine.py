@@ -1,0 +1,147 @@
+"""What works on this machine: ``serve``, ``migrate``, ``restore``, ``models``, ``gpu``, ``doctor``, ``mcp``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coatcheck.cli import output
+from coatcheck.cli.output import AsJson
+
+models = typer.Typer(help="What the pipeline's models are and whether they are here.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def serve(
+    embedded: Annotated[bool, typer.Option("--embedded", help="PostgreSQL and the index inside the data directory.")] = False,
+    host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65_535, help="The port to listen on; 0 takes a free one.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="The data directory.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve until SIGTERM. Says on stdout where, once it does; the log goes to stderr."""
+    import os
+    import threading
+
+    from coatcheck.app.serve import serve as serve_app
+    from coatcheck.settings import load
+
+    given = {"host": host, "listen_port": port, "data_dir": data_dir, "embedded": embedded or None}
+    settings = load(None, **{name: value for name, value in given.items() if value is not None})
+    threading.Thread(target=_announce, args=(settings.data_dir, os.getpid(), as_json), daemon=True).start()
+    serve_app(settings)
+
+
+def migrate(as_json: AsJson = False) -> None:
+    """Bring the database of COATCHECK_MIGRATION_DATABASE_URL to this release's schema."""
+    from coatcheck.domain.errors import RefusedToStart
+    from coatcheck.settings import load
+    from coatcheck.store.migrate import migrate as migrate_database
+
+    url = load().migration_database_url
+    if url is None:
+        raise RefusedToStart("Set COATCHECK_MIGRATION_DATABASE_URL, the owner's login. An embedded database migrates itself.")
+    changed = migrate_database(url.get_secret_value())
+    if as_json:
+        output.print_json({"changed": changed})
+    else:
+        output.say("Migrated." if changed else "Nothing to do.")
+
+
+def restore(as_json: AsJson = False) -> None:
+    """After a backup was restored: erase again what had been erased. Run it while nothing serves."""
+    import asyncio
+
+    from coatcheck.app.offline import restore as replay
+    from coatcheck.cli import connection
+
+    erased = asyncio.run(replay(connection.local_settings()))
+    if as_json:
+        output.print_json({"erased_again": erased})
+    else:
+        output.say(f"{erased} erasures done again.")
+
+
+@models.command(name="status")
+def models_status(as_json: AsJson = False) -> None:
+    """Say for each stage which model it has, from where, or what is missing."""
+    from coatcheck.cli import checks
+
+    found = checks.models()
+    if as_json:
+        output.print_json([check.as_dict() for check in found])
+    else:
+        output.table(("stage", "state", "detail"), ((c.name, c.state, c.detail) for c in found))
+
+
+@models.command(name="warm")
+def models_warm(as_json: AsJson = False) -> None:
+    """Load every model and compile the redaction rules now, so that the first request need not."""
+    from coatcheck.cli import checks
+
+    warmed = checks.warm()
+    if as_json:
+        output.print_json([check.as_dict() for check in warmed])
+    else:
+        output.table(("stage", "state", "detail"), ((c.name, c.state, c.detail) for c in warmed))
+    if any(check.state == "failed" for check in warmed):
+        raise typer.Exit(1)
+
+
+def gpu(as_json: AsJson = False) -> None:
+    """Say what this machine lacks for the accelerated runtime, which is not part of this release."""
+    from coatcheck.cli import checks
+
+    missing = ["the accelerated runtime: not part of this release", *checks.missing_for_gpu()]
+    if as_json:
+        output.print_json({"available": False, "missing": missing})
+    else:
+        output.say("The accelerated runtime is not available. Missing:")
+        for line in missing:
+            output.say(f"- {line}")
+    raise typer.Exit(1)
+
+
+def doctor(as_json: AsJson = False) -> None:
+    """Check this machine: settings, data directory, database, index, weights, rule cache."""
+    import asyncio
+
+    from coatcheck.cli import checks
+
+    found = asyncio.run(checks.everything())
+    if as_json:
+        output.print_json({"ok": all(c.state != "failed" for c in found), "checks": [c.as_dict() for c in found]})
+    else:
+        output.table(("check", "state", "detail"), ((c.name, c.state, c.detail) for c in found))
+    if any(check.state == "failed" for check in found):
+        raise typer.Exit(1)
+
+
+def mcp(as_json: Annotated[bool, typer.Option("--json", help="It speaks JSON either way.")] = False) -> None:
+    """Serve MCP on stdin and stdout, for hosts that start their servers themselves."""
+    from coatcheck.cli import connection
+    from coatcheck.cli.mcp_bridge import Bridge
+
+    connection.run(lambda client: Bridge(client).run())
+
+
+def _announce(data_dir: Path, pid: int, as_json: bool) -> None:
+    """Waits until this process has published its URL, and prints it."""
+    import json
+    import time
+
+    from coatcheck_client.discovery import RUN_FILE
+
+    while True:
+        try:
+            content = json.loads((data_dir / RUN_FILE).read_text("utf-8"))
+        except (OSError, ValueError):
+            content = {}
+        if content.get("pid") == pid:
+            break
+        time.sleep(0.1)
+    if as_json:
+        output.print_json({"url": content["url"], "data_dir": data_dir})
+    else:
+        output.say(f"Coatcheck serves on {content['url']} (data in {data_dir}).")

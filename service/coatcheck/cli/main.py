@@ -1,0 +1,62 @@
+"""The front door of the command line: the commands, and what an error becomes.
+
+Only typer is imported here and in the command modules; everything else is imported inside the command that needs it, so that
+``coatcheck --help`` answers at once. Exit codes: 0 fine, 1 a finding or a failure, 2 usage.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from coatcheck.cli import access, compacting, integrity, machine, output, reading, sessions
+from coatcheck.cli.demo import command as demo
+
+app = typer.Typer(
+    name="coatcheck",
+    help="Hand in the middle of an agent's conversation, carry a small ticket, get the exact text back.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(machine.serve)
+app.command()(demo.demo)
+app.command()(compacting.compact)
+app.command()(reading.recall)
+app.command()(reading.show)
+app.command()(reading.window)
+app.command()(integrity.scan)
+app.command()(integrity.repair)
+app.command()(integrity.reconcile)
+app.command()(integrity.redact)
+app.add_typer(access.keys, name="keys")
+app.add_typer(access.tenants, name="tenants")
+app.add_typer(sessions.sessions, name="sessions")
+app.command(name="export")(sessions.export)
+app.command(name="import")(sessions.import_)
+app.command()(machine.migrate)
+app.command()(machine.restore)
+app.add_typer(machine.models, name="models")
+app.command()(machine.gpu)
+app.command()(machine.doctor)
+app.command()(machine.mcp)
+
+
+def main() -> None:
+    """Runs the command line and exits."""
+    output.prepare_streams()
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        output.close_quietly()
+        sys.exit(1)
+    except Exception as error:
+        detail = output.failure_text(error)
+        if detail is None:
+            raise
+        output.warn(detail)
+        sys.exit(1)

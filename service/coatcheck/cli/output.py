@@ -1,0 +1,123 @@
+"""What a command prints: JSON, plain text, tables, progress. Never crashes on what a terminal cannot show.
+
+Lone surrogates and characters that a code page lacks are written as escapes; on a terminal, control characters are too, so
+that a recalled text cannot steer it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, Protocol
+
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class Steps(Protocol):
+    """Something long that is being done, step by step."""
+
+    def __call__(self, done: int) -> None: ...
+
+
+def prepare_streams() -> None:
+    """From here on printing escapes what the stream's encoding cannot hold."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def close_quietly() -> None:
+    """After the reader of a pipe has gone: keeps the interpreter from complaining at its exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def failure_text(error: Exception) -> str | None:
+    """One line, and a line for each place, for an error that a user can do something about; null for a fault of ours."""
+    from coatcheck.domain.errors import CoatcheckError
+    from coatcheck_client.errors import ClientError, ProblemError
+
+    if isinstance(error, ProblemError):
+        places = "".join(f"\n  {place.get('pointer', '')}: {place.get('detail', '')}" for place in error.errors)
+        return f"{error.title}: {error.detail}{places}" if error.detail != error.title else f"{error.title}{places}"
+    if isinstance(error, CoatcheckError):
+        places = "".join(f"\n  {place.pointer}: {place.detail}" for place in error.errors)
+        return f"{error.detail}{places}"
+    if isinstance(error, ClientError):
+        return str(error)
+    return None
+
+
+def print_json(value: Any) -> None:
+    """The value as ASCII-escaped JSON, wire models, ids and times included."""
+    print(json.dumps(value, default=_plain, indent=2 if sys.stdout.isatty() else None), flush=True)
+
+
+def say(text: str = "") -> None:
+    """A line on stdout."""
+    print(for_terminal(text) if sys.stdout.isatty() else text, flush=True)
+
+
+def warn(text: str) -> None:
+    """A line on stderr."""
+    print(f"coatcheck: {for_terminal(text)}", file=sys.stderr)
+
+
+def for_terminal(text: str) -> str:
+    """The text with its control characters made visible, line ends and tabs excepted."""
+    return _CONTROLS.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Rows for a person on a terminal, tab-separated for anything else."""
+    cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        for row in cells:
+            say("\t".join(row))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(*columns, box=None, pad_edge=False)
+    for row in cells:
+        drawn.add_row(*(Text(for_terminal(cell)) for cell in row))
+    Console().print(drawn)
+
+
+@contextmanager
+def progress(title: str, total: int | None) -> Iterator[Steps]:
+    """A progress bar on stderr where that is a terminal; nothing elsewhere. Call with how much is done."""
+    if not sys.stderr.isatty() or total == 1:
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as drawn:
+        task = drawn.add_task(title, total=total)
+        yield lambda done: drawn.update(task, completed=done)
+
+
+def _plain(value: object) -> object:
+    from datetime import datetime
+    from pathlib import Path
+    from uuid import UUID
+
+    from pydantic import BaseModel
+
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="python")
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, UUID | Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")

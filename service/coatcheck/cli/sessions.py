@@ -1,0 +1,142 @@
+"""``sessions``, ``export`` and ``import``: what is kept, who may read it, and taking it along."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
+
+import typer
+
+from coatcheck.cli import output
+from coatcheck.cli.output import AsJson
+
+if TYPE_CHECKING:
+    from coatcheck_client import AsyncCoatcheck
+    from coatcheck_client.wire import SessionOut
+
+Session = Annotated[str, typer.Argument(metavar="SESSION", help="A session's name or id.")]
+
+sessions = typer.Typer(help="List, show, share and erase sessions.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@sessions.command(name="list")
+def list_(as_json: AsJson = False) -> None:
+    """List the sessions that you may read."""
+    from coatcheck.cli import connection
+
+    found = connection.run(lambda client: client.sessions())
+    if as_json:
+        output.print_json(found)
+    else:
+        columns = ("session", "name", "visibility", "manifests", "segments", "created")
+        output.table(
+            columns,
+            ((s.session_id, s.name, s.visibility, s.manifests, s.segments, f"{s.created_at:%Y-%m-%d %H:%M}") for s in found),
+        )
+
+
+@sessions.command(name="show")
+def show_(session: Session, as_json: AsJson = False) -> None:
+    """Show one session."""
+    from coatcheck.cli import connection
+
+    _print(connection.run(lambda client: client.session(session)), as_json)
+
+
+@sessions.command()
+def visibility(
+    session: Session,
+    to: Annotated[str, typer.Argument(help="conversation, personal, team:<id> or public.")],
+    participant: Annotated[list[UUID] | None, typer.Option(help="A principal who takes part; may be given more than once.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change who may read a session."""
+    from coatcheck.cli import connection
+
+    async def work(client: AsyncCoatcheck) -> SessionOut:
+        found = await client.session(session)
+        return await client.change_session(found.session_id, visibility=to, participants=participant)
+
+    _print(connection.run(work), as_json)
+
+
+@sessions.command()
+def delete(
+    session: Session,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Erase a session and everything derived from it."""
+    from coatcheck.cli import connection
+
+    if not yes and not (sys.stdin.isatty() and typer.confirm(f"Erase {session} for good?", err=True)):
+        output.warn("nothing was erased; --yes answers the question beforehand")
+        raise typer.Exit(2)
+
+    async def work(client: AsyncCoatcheck) -> SessionOut:
+        found = await client.session(session)
+        await client.erase_session(found.session_id)
+        return found
+
+    erased = connection.run(work)
+    if as_json:
+        output.print_json({"erased": erased.session_id})
+    else:
+        output.say(f"Erased {erased.name} ({erased.session_id}).")
+
+
+def export(
+    session: Session,
+    to: Annotated[Path | None, typer.Option("--output", "-o", dir_okay=False, help="A file; stdout where none is given.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Export a session as JSON lines (its form with and without --json)."""
+    from coatcheck.cli import connection
+
+    # A file of that name is whole: an export that breaks off leaves its .partial behind.
+    partial = to.with_name(to.name + ".partial") if to is not None else None
+    with partial.open("wb") if partial is not None else open(sys.stdout.fileno(), "wb", closefd=False) as file:
+
+        async def work(client: AsyncCoatcheck) -> int:
+            found = await client.session(session)
+            size_bytes = 0
+            async for chunk in client.export(found.session_id):
+                size_bytes += file.write(chunk)
+            return size_bytes
+
+        size_bytes = connection.run(work)
+    if partial is not None and to is not None:
+        partial.replace(to)
+    if to is not None:
+        if as_json:
+            output.print_json({"file": to, "bytes": size_bytes})
+        else:
+            output.say(f"{size_bytes:,} bytes written to {to}.")
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="An export.")],
+    as_json: AsJson = False,
+) -> None:
+    """Take an export in: redacted again, every hash verified."""
+    from coatcheck.cli import connection
+
+    taken = connection.run(lambda client: client.import_file(file))
+    if as_json:
+        output.print_json(taken)
+        return
+    output.say(
+        f"{taken.sessions} sessions, {taken.manifests} manifests, {taken.segments} segments taken in; {taken.skipped} skipped."
+    )
+    for warning in taken.warnings:
+        output.warn(f"{warning.code}: {warning.detail}")
+
+
+def _print(session: SessionOut, as_json: bool) -> None:
+    if as_json:
+        output.print_json(session)
+        return
+    output.say(f"{session.name}  {session.session_id}")
+    output.say(f"{session.visibility}, owner {session.owner_id}; {session.manifests} manifests, {session.segments} segments")

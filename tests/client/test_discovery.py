@@ -1,0 +1,58 @@
+"""Where a client looks for its service and its key, and to whom it never shows the local one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from coatcheck_client.discovery import Location, locate
+from coatcheck_client.errors import NoServiceConfigured
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    (tmp_path / "run.json").write_text(json.dumps({"url": "http://127.0.0.1:8717", "pid": 1}), "utf-8")
+    (tmp_path / "local.key").write_text("local\n", "ascii")
+    return tmp_path
+
+
+def test_a_running_service_is_found_with_its_key(directory: Path) -> None:
+    assert locate(directory=directory, environment={}) == Location("http://127.0.0.1:8717", "local")
+
+
+def test_what_is_given_comes_before_the_environment_and_the_environment_before_the_file(directory: Path) -> None:
+    environment = {"COATCHECK_URL": "https://named.test/", "COATCHECK_API_KEY": "named"}
+
+    assert locate("http://given.test", "given", directory=directory, environment=environment) == Location(
+        "http://given.test", "given"
+    )
+    assert locate(directory=directory, environment=environment) == Location("https://named.test", "named")
+
+
+def test_the_local_key_is_shown_to_no_other_service(directory: Path) -> None:
+    assert locate("https://elsewhere.test", directory=directory, environment={}).api_key is None
+    assert locate("http://127.0.0.1:9999", directory=directory, environment={}).api_key is None
+    assert locate("https://127.0.0.1:8717", directory=directory, environment={}).api_key is None
+
+
+def test_the_same_service_under_another_loopback_name_is_the_same(directory: Path) -> None:
+    assert locate("http://localhost:8717", directory=directory, environment={}).api_key == "local"
+
+
+def test_nothing_to_talk_to_is_said(tmp_path: Path) -> None:
+    with pytest.raises(NoServiceConfigured, match="COATCHECK_URL"):
+        locate(directory=tmp_path, environment={})
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"url": 3}', "\xff"])
+def test_a_run_file_that_says_nothing_is_no_service(tmp_path: Path, content: str) -> None:
+    (tmp_path / "run.json").write_text(content, "latin-1")
+
+    with pytest.raises(NoServiceConfigured):
+        locate(directory=tmp_path, environment={})
+
+
+def test_the_data_directory_comes_from_the_environment(directory: Path) -> None:
+    assert locate(environment={"COATCHECK_DATA_DIR": str(directory)}).api_key == "local"
