@@ -20,7 +20,7 @@ tenants = typer.Typer(help="Make and list tenants.", no_args_is_help=True, rich_
 
 @keys.command(name="create")
 def create_key(
-    name: Annotated[str, typer.Argument(help="What the key is for.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for.")],
     operation: Annotated[list[str] | None, typer.Option(help="An operation it grants; may be given more than once.")] = None,
     session: Annotated[list[UUID] | None, typer.Option(help="A session it is limited to; may be given more than once.")] = None,
     principal: Annotated[UUID | None, typer.Option(help="Whose key it is; your own where none is given.")] = None,
@@ -53,7 +53,7 @@ def list_keys(as_json: AsJson = False) -> None:
 
 
 @keys.command(name="revoke")
-def revoke_key(key_id: Annotated[UUID, typer.Argument(help="A key's id.")], as_json: AsJson = False) -> None:
+def revoke_key(key_id: Annotated[UUID, typer.Argument(metavar="KEY", help="A key's id.")], as_json: AsJson = False) -> None:
     """Revoke an API key at once."""
     from coatcheck.cli import connection
 
@@ -65,7 +65,7 @@ def revoke_key(key_id: Annotated[UUID, typer.Argument(help="A key's id.")], as_j
 
 
 @keys.command(name="rotate")
-def rotate_key(key_id: Annotated[UUID, typer.Argument(help="A key's id.")], as_json: AsJson = False) -> None:
+def rotate_key(key_id: Annotated[UUID, typer.Argument(metavar="KEY", help="A key's id.")], as_json: AsJson = False) -> None:
     """Replace an API key by a new one of the same rights. It is shown this once."""
     from coatcheck.cli import connection
 
@@ -73,7 +73,7 @@ def rotate_key(key_id: Annotated[UUID, typer.Argument(help="A key's id.")], as_j
 
 
 @tenants.command(name="create")
-def create_tenant(name: Annotated[str, typer.Argument(help="The tenant's name.")], as_json: AsJson = False) -> None:
+def create_tenant(name: Annotated[str, typer.Argument(metavar="NAME", help="The tenant's name.")], as_json: AsJson = False) -> None:
     """Make a tenant. Its first operator's key is shown this once."""
     from coatcheck.cli import connection
 

@@ -22,7 +22,7 @@ DEADLINE_S = 300.0
 
 
 def compact(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A transcript: JSON, or JSON lines.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="A transcript: JSON, or JSON lines.")],
     session: Annotated[str | None, typer.Option(help="The session's name or id; the file's name where none is given.")] = None,
     window_chars: Annotated[int, typer.Option(min=1, help="About how long a window is, in characters.")] = 100_000,
     format: Annotated[
@@ -31,7 +31,10 @@ def compact(
     visibility: Annotated[str | None, typer.Option(help="conversation, personal, team:<id> or public.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Keep a transcript: cut it into windows, hand each in, print the handoffs."""
+    """Keep a transcript and print its handoffs.
+
+    It is cut into message-safe windows, which are handed in one after the other.
+    """
     from coatcheck.cli import connection
     from coatcheck_client.transcripts import read_transcript
     from coatcheck_client.windows import cut_windows

@@ -19,7 +19,10 @@ WithIndex = Annotated[bool, typer.Option("--index/--no-index", help="Compare wit
 
 
 def scan(index: WithIndex = True, as_json: AsJson = False) -> None:
-    """Check every retained text, hash and index point. Exits with 1 when something is found."""
+    """Check every text, hash and index point.
+
+    Exits with 1 when something is found.
+    """
     job = _follow("scanning", lambda client, report: client.scan(index=index, on_progress=report))
     _print(job, as_json)
     if job.status == "failed" or job.findings_total:
@@ -27,7 +30,10 @@ def scan(index: WithIndex = True, as_json: AsJson = False) -> None:
 
 
 def repair(index: WithIndex = True, as_json: AsJson = False) -> None:
-    """Repair what a scan finds and what can be repaired. Exits with 1 when something is left."""
+    """Repair what a scan finds.
+
+    Exits with 1 when something is left that cannot be repaired.
+    """
     job = _follow("repairing", lambda client, report: client.repair(index=index, on_progress=report))
     _print(job, as_json)
     if job.status == "failed" or job.findings_total > sum(finding.repaired for finding in job.findings):
@@ -46,7 +52,7 @@ def redact(
     rescan: Annotated[bool, typer.Option("--rescan", help="Redact everything stored again, by today's rules.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Apply today's redaction rules to what is stored already."""
+    """Redact again what is stored already."""
     if not rescan:
         raise typer.BadParameter("say --rescan: it rewrites what is stored", param_hint="--rescan")
     job = _follow("redacting", lambda client, report: client.redact_rescan(on_progress=report))

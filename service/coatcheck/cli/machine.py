@@ -20,7 +20,10 @@ def serve(
     data_dir: Annotated[Path | None, typer.Option(help="The data directory.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Serve until SIGTERM. Says on stdout where, once it does; the log goes to stderr."""
+    """Serve until SIGTERM.
+
+    Says on stdout where, once it does; the log goes to stderr.
+    """
     import os
     import threading
 
@@ -34,7 +37,10 @@ def serve(
 
 
 def migrate(as_json: AsJson = False) -> None:
-    """Bring the database of COATCHECK_MIGRATION_DATABASE_URL to this release's schema."""
+    """Bring a database to this release's schema.
+
+    The database is the one of COATCHECK_MIGRATION_DATABASE_URL; an embedded one migrates itself.
+    """
     from coatcheck.domain.errors import RefusedToStart
     from coatcheck.settings import load
     from coatcheck.store.migrate import migrate as migrate_database
@@ -50,7 +56,10 @@ def migrate(as_json: AsJson = False) -> None:
 
 
 def restore(as_json: AsJson = False) -> None:
-    """After a backup was restored: erase again what had been erased. Run it while nothing serves."""
+    """Erase again after restoring a backup.
+
+    Replays the erasure journal. Run it while nothing serves.
+    """
     import asyncio
 
     from coatcheck.app.offline import restore as replay
@@ -90,7 +99,10 @@ def models_warm(as_json: AsJson = False) -> None:
 
 
 def gpu(as_json: AsJson = False) -> None:
-    """Say what this machine lacks for the accelerated runtime, which is not part of this release."""
+    """Say what the accelerated runtime lacks.
+
+    It is not part of this release.
+    """
     from coatcheck.cli import checks
 
     missing = ["the accelerated runtime: not part of this release", *checks.missing_for_gpu()]
@@ -104,7 +116,10 @@ def gpu(as_json: AsJson = False) -> None:
 
 
 def doctor(as_json: AsJson = False) -> None:
-    """Check this machine: settings, data directory, database, index, weights, rule cache."""
+    """Check this machine.
+
+    Settings, data directory, database, index, weights, rule cache. Exits with 1 when something is wrong.
+    """
     import asyncio
 
     from coatcheck.cli import checks
@@ -119,7 +134,7 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 def mcp(as_json: Annotated[bool, typer.Option("--json", help="It speaks JSON either way.")] = False) -> None:
-    """Serve MCP on stdin and stdout, for hosts that start their servers themselves."""
+    """Serve MCP on stdin and stdout."""
     from coatcheck.cli import connection
     from coatcheck.cli.mcp_bridge import Bridge
 

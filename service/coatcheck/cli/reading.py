@@ -20,14 +20,14 @@ _HASH = re.compile(r"[0-9a-fA-F]{12,64}")
 
 
 def recall(
-    query: Annotated[str, typer.Argument(help="What is wanted, in any language.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="What is wanted, in any language.")],
     session: Annotated[str | None, typer.Option(help="A session's name or id; all that you may read where none is given.")] = None,
     top_k: Annotated[int, typer.Option(min=1, max=50, help="How many hits.")] = 5,
     max_chars: Annotated[int | None, typer.Option(help="How much text in all.")] = None,
     rerank: Annotated[Literal["auto", "on", "off"], typer.Option(help="Whether a model orders the hits anew.")] = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Ask for what was said, by meaning: the exact texts come back."""
+    """Find exact texts by meaning."""
     from coatcheck.cli import connection
 
     answer = connection.run(lambda c: c.recall(query, session=session, top_k=top_k, max_chars=max_chars, rerank=rerank))
@@ -47,7 +47,9 @@ def recall(
 
 
 def show(
-    id: Annotated[str, typer.Argument(help="A manifest's or session's id, a segment's hash, or 12 or more digits of it.")],
+    id: Annotated[
+        str, typer.Argument(metavar="ID", help="A manifest's or session's id, a segment's hash, or 12 or more digits of it.")
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Show a manifest, a session, or one exact text."""
@@ -61,10 +63,10 @@ def show(
 
 
 def window(
-    id: Annotated[UUID, typer.Argument(help="A manifest's id.")],
+    id: Annotated[UUID, typer.Argument(metavar="ID", help="A manifest's id.")],
     as_json: AsJson = False,
 ) -> None:
-    """Rebuild a window, redacted, in the format it came in."""
+    """Rebuild a window as it came, redacted."""
     from coatcheck.cli import connection
 
     rebuilt = connection.run(lambda client: client.window(id))

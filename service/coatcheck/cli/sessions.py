@@ -48,7 +48,7 @@ def show_(session: Session, as_json: AsJson = False) -> None:
 @sessions.command()
 def visibility(
     session: Session,
-    to: Annotated[str, typer.Argument(help="conversation, personal, team:<id> or public.")],
+    to: Annotated[str, typer.Argument(metavar="VISIBILITY", help="conversation, personal, team:<id> or public.")],
     participant: Annotated[list[UUID] | None, typer.Option(help="A principal who takes part; may be given more than once.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -92,7 +92,7 @@ def export(
     to: Annotated[Path | None, typer.Option("--output", "-o", dir_okay=False, help="A file; stdout where none is given.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Export a session as JSON lines (its form with and without --json)."""
+    """Export a session as JSON lines."""
     from coatcheck.cli import connection
 
     # A file of that name is whole: an export that breaks off leaves its .partial behind.
@@ -117,10 +117,13 @@ def export(
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="An export.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="An export.")],
     as_json: AsJson = False,
 ) -> None:
-    """Take an export in: redacted again, every hash verified."""
+    """Take an export in.
+
+    Everything is redacted again and every hash verified.
+    """
     from coatcheck.cli import connection
 
     taken = connection.run(lambda client: client.import_file(file))

@@ -70,7 +70,10 @@ def demo(
     data_dir: Annotated[Path | None, typer.Option(help="Where the demo keeps its data; a folder of its own by default.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hand in a day's transcript, ask it three questions, rebuild it, check every hash."""
+    """Try it on a day's transcript.
+
+    Hands it in, asks it three questions, rebuilds it and checks every hash. Exits with 1 when anything is not as promised.
+    """
     import asyncio
 
     folder = data_dir or default_folder()
