@@ -14,7 +14,7 @@ from importlib import resources
 from typing import Any
 
 TRANSCRIPT = "transcript.jsonl"
-_SECRETS = {
+SECRETS = {
     "{{secret:deploy-token}}": ("gh", "p_", "R4tq9ZbW2", "mXk7LcVd8Ns", "T1yHf5GjP0eQ3u6A"),
     "{{secret:database-password}}": ("vQ8", "-Tz4", "mR", "2xLp", "9Wd7", "kS"),
 }
@@ -56,7 +56,7 @@ QUESTIONS = (
 def load() -> Story:
     """Reads the transcript: one line a message, ``{"at": time, "message": {...}}``."""
     text = resources.files(__package__).joinpath(TRANSCRIPT).read_text("utf-8")
-    for marker, pieces in _SECRETS.items():
+    for marker, pieces in SECRETS.items():
         text = text.replace(marker, "".join(pieces))
     lines = [json.loads(line) for line in text.split("\n") if line]
     return Story(
@@ -67,12 +67,12 @@ def load() -> Story:
 
 def holds_secret(text: str) -> bool:
     """Whether one of the planted secrets stands in the text."""
-    return any("".join(pieces) in text for pieces in _SECRETS.values())
+    return any("".join(pieces) in text for pieces in SECRETS.values())
 
 
 def equals_redacted(original: Any, rebuilt: Any) -> bool:
     """Whether ``rebuilt`` is ``original`` to the byte, with one placeholder for each planted secret and nothing else changed."""
-    secrets = re.compile("|".join(re.escape("".join(pieces)) for pieces in _SECRETS.values()))
+    secrets = re.compile("|".join(re.escape("".join(pieces)) for pieces in SECRETS.values()))
     expected, found = _canonical(original), _canonical(rebuilt)
     return secrets.split(expected) == _PLACEHOLDER.split(found)
 

@@ -1,0 +1,149 @@
+"""What every command shares: quick help, exit codes, output that no terminal can break."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from coatcheck.cli import output
+from coatcheck.cli.main import app
+
+COMMANDS = {
+    "serve", "demo", "compact", "recall", "show", "window", "scan", "repair", "reconcile", "redact", "keys", "tenants",
+    "sessions", "export", "import", "migrate", "restore", "models", "gpu", "doctor", "mcp",
+}  # fmt: skip
+GROUPS = {
+    "keys": {"create", "list", "revoke", "rotate"},
+    "tenants": {"create", "list"},
+    "sessions": {"list", "show", "delete", "visibility"},
+    "models": {"status", "warm"},
+}
+
+
+def run(*arguments: str, environment: dict[str, str] | None = None, encoding: str = "utf-8") -> subprocess.CompletedProcess[bytes]:
+    """A command in a process of its own, without this process's settings."""
+    names = {name: value for name, value in os.environ.items() if not name.startswith("COATCHECK_")}
+    return subprocess.run(
+        [sys.executable, "-c", "from coatcheck.cli import main; main()", *arguments],
+        capture_output=True,
+        env={**names, "PYTHONIOENCODING": encoding, **(environment or {})},
+        timeout=120,
+        check=False,
+    )
+
+
+def leaves() -> list[list[str]]:
+    return [[c] for c in COMMANDS - set(GROUPS)] + [[g, c] for g, cs in GROUPS.items() for c in cs]
+
+
+def test_every_command_of_the_contract_is_there() -> None:
+    root = get_command(app)
+
+    assert set(root.commands) == COMMANDS  # type: ignore[attr-defined]
+    for group, commands in GROUPS.items():
+        assert set(root.commands[group].commands) == commands  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("command", leaves(), ids=" ".join)
+def test_every_command_takes_json_and_explains_itself(command: list[str]) -> None:
+    shown = CliRunner().invoke(app, [*command, "--help"])
+
+    assert shown.exit_code == 0
+    assert "--json" in shown.output
+
+
+def test_help_imports_nothing_heavy_and_is_quick() -> None:
+    code = (
+        "import sys\nfrom coatcheck.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print([m for m in ('fastapi', 'sqlalchemy', 'numpy', 'httpx', 'pydantic', 'rich', 'uvicorn') if m in sys.modules])"
+    )
+    started = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=True)
+    seconds = time.monotonic() - started
+
+    assert done.stdout.splitlines()[-1] == "[]"
+    # Half a second by itself; the tests' machine is shared.
+    assert seconds < 2
+
+
+def test_no_arguments_is_usage() -> None:
+    assert run().returncode == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["nonsense"], ["compact"], ["compact", "/no/such/file"], ["window", "no-uuid"], ["recall", "x", "--top-k", "0"], ["redact"]],
+)
+def test_a_wrong_use_exits_with_2(arguments: list[str]) -> None:
+    assert run(*arguments).returncode == 2
+
+
+def test_a_file_of_no_known_shape_is_a_failure_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    file.write_text('{"a": 1}', "utf-8")
+
+    done = run("compact", str(file))
+
+    assert done.returncode == 1
+    assert done.stderr.decode().splitlines() == ["coatcheck: no list of messages under messages, history, input; the keys are: a"]
+
+
+def test_a_service_that_is_not_there_is_a_failure_in_one_line() -> None:
+    done = run("recall", "x", environment={"COATCHECK_URL": "http://127.0.0.1:9", "COATCHECK_API_KEY": "k"})
+
+    assert done.returncode == 1
+    assert done.stderr.decode().startswith("coatcheck: the service did not answer")
+    assert b"Traceback" not in done.stderr
+
+
+def test_an_unknown_setting_is_named_before_anything_starts(tmp_path: Path) -> None:
+    done = run("recall", "x", environment={"COATCHECK_DATA_DIR": str(tmp_path), "COATCHECK_TYPO": "1"})
+
+    assert done.returncode == 1
+    assert b"COATCHECK_TYPO" in done.stderr
+
+
+def test_gpu_says_that_it_is_not_part_of_this_release() -> None:
+    done = run("gpu", "--json")
+
+    assert done.returncode == 1
+    said = json.loads(done.stdout)
+    assert said["available"] is False
+    assert "not part of this release" in said["missing"][0]
+
+
+def test_a_code_page_that_lacks_the_characters_shows_escapes() -> None:
+    code = (
+        "from coatcheck.cli import output\noutput.prepare_streams()\n"
+        "output.say('порог \\ud83d 漢 ok')\noutput.warn('порог \\udfff')\noutput.print_json({'t': 'порог \\ud83d \\U0001f600'})"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, env={**os.environ, "PYTHONIOENCODING": "cp1252"}, check=True
+    )
+
+    said, as_json = done.stdout.decode("cp1252").splitlines()
+    assert said.endswith("\\ud83d \\u6f22 ok")
+    assert json.loads(as_json) == {"t": "порог \ud83d \U0001f600"}
+    assert b"\\udfff" in done.stderr
+
+
+def test_a_recalled_text_cannot_steer_the_terminal() -> None:
+    assert output.for_terminal("a\x1b[2Jb\x9b\x07\tc\nd") == "a\\x1b[2Jb\\x9b\\x07\tc\nd"
+
+
+def test_a_reader_that_leaves_early_is_no_crash() -> None:
+    code = "from coatcheck.cli import main; main()"
+
+    done = subprocess.run(["bash", "-c", f'{sys.executable} -c "{code}" --help | true'], capture_output=True, check=False)
+
+    assert b"Traceback" not in done.stderr
