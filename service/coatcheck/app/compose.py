@@ -18,12 +18,14 @@ from dataclasses import dataclass
 from starlette.types import ASGIApp
 
 from coatcheck.api.app import create_api
+from coatcheck.api.edge import Limits
 from coatcheck.api.gate import Gate
+from coatcheck.api.mcp import McpDoor
 from coatcheck.app.bootstrap import ensure_local_key
 from coatcheck.app.data_dir import DataDirectory
 from coatcheck.app.directory import StoreDirectory
 from coatcheck.app.models import Models, open_models
-from coatcheck.app.storage import OpenedIndex, open_index, open_rows, remove_other_generations
+from coatcheck.app.storage import OpenedIndex, open_index, open_rows
 from coatcheck.compaction.planner import Planner
 from coatcheck.compaction.redaction.redactor import Redactor
 from coatcheck.domain.errors import CoatcheckError, IndexUnavailable, RefusedToStart
@@ -98,7 +100,7 @@ async def foundations(settings: Settings) -> AsyncIterator[Foundations]:
             generation = await startup.open_generation(database, settings, models.embedder_revision, models.dimensions)
         finally:
             await database.close()
-        index = await open_index(settings, directory, generation.generation.number, models.dimensions)
+        index = await open_index(settings, directory)
         stack.push_async_callback(index.index.close)
         yield Foundations(settings, directory, rows.url, keyring, models, generation, index, board)
 
@@ -123,9 +125,19 @@ async def composed(on: Foundations, *, owner: str | None = None, alone: bool = T
             await _catch_up(on, parts, starting)
         gate = Gate(settings.max_in_flight)
         authenticator = Authenticator(StoreDirectory(database), on.keyring, utc_now)
-        api = create_api(use_cases.services, authenticator=authenticator, gate=gate, parts=parts)
-        stack.push_async_callback(api.close)
-        app = App(api.asgi, on.directory, parts, use_cases, gate, starting)
+        mcp = McpDoor(use_cases.services)
+        stack.push_async_callback(mcp.close)
+        asgi = create_api(
+            use_cases.services,
+            authenticator=authenticator,
+            gate=gate,
+            limits=Limits(settings.max_body_bytes, settings.deadline_s, settings.max_deadline_s),
+            metrics=parts.metrics,
+            progress=parts.progress,
+            new_id=uuid7,
+            mounts={"/mcp": mcp},
+        )
+        app = App(asgi, on.directory, parts, use_cases, gate, starting)
         watchdog = Watchdog(parts.progress, settings.watchdog_grace_s)
         watchdog.start(asyncio.get_running_loop())
         stack.callback(watchdog.stop)
@@ -133,7 +145,7 @@ async def composed(on: Foundations, *, owner: str | None = None, alone: bool = T
         if settings.embedded and alone:
             background.append(asyncio.create_task(_flush(parts)))
         if parts.standing.building:
-            background.append(asyncio.create_task(_close_generation(on, parts, starting)))
+            background.append(asyncio.create_task(_close_generation(parts, starting)))
         try:
             yield app
         finally:
@@ -194,14 +206,11 @@ async def _flush(parts: Collaborators) -> None:
             await parts.index.flush()
 
 
-async def _close_generation(on: Foundations, parts: Collaborators, starting: Startup) -> None:
+async def _close_generation(parts: Collaborators, starting: Startup) -> None:
     while True:
         await asyncio.sleep(parts.settings.reconcile_interval_s)
         with contextlib.suppress(CoatcheckError):
             if await starting.close_generation():
-                if parts.settings.embedded:
-                    current = on.directory.index(parts.generation.number)
-                    await asyncio.to_thread(remove_other_generations, current.parent, parts.generation.number)
                 return
 
 

@@ -69,5 +69,6 @@ class DataDirectory:
     def journal(self) -> Path:
         return self.path / "journal"
 
-    def index(self, generation: int) -> Path:
-        return self.path / "index" / f"generation-{generation}"
+    @property
+    def index(self) -> Path:
+        return self.path / "index"

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coatcheck.app.data_dir import DataDirectory
@@ -59,29 +57,20 @@ async def open_rows(settings: Settings, directory: DataDirectory) -> Rows:
     return Rows(server.url, server)
 
 
-async def open_index(settings: Settings, directory: DataDirectory, generation: int, dimensions: int) -> OpenedIndex:
+async def open_index(settings: Settings, directory: DataDirectory) -> OpenedIndex:
     """The embedded index of the data directory, or the configured server. Raises RefusedToStart, IndexUnavailable."""
     if settings.qdrant_url is not None:
-        from coatcheck.index.server import ServerIndex
-
+        try:
+            from coatcheck.index.server import ServerIndex
+        except ImportError as error:
+            raise RefusedToStart("The index's client is not installed: pip install 'coatcheck[qdrant]'.") from error
         key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
-        server = ServerIndex(settings.qdrant_url, key, f"{settings.qdrant_collection}-{generation}", dimensions)
-        await server.open()
-        return OpenedIndex(server)
+        return OpenedIndex(await ServerIndex.open(settings.qdrant_url, key, settings.qdrant_collection))
     if not settings.embedded:
         raise RefusedToStart("Set COATCHECK_QDRANT_URL, or choose --embedded.")
     try:
         from coatcheck.index.edge import EdgeIndex
     except ImportError as error:
         raise RefusedToStart("The embedded index is not installed: pip install 'coatcheck[embedded]'.") from error
-    path = directory.index(generation)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    edge = await asyncio.to_thread(EdgeIndex.open, path, dimensions)
+    edge = await asyncio.to_thread(EdgeIndex.open, directory.index)
     return OpenedIndex(edge, edge.was_clean, edge.flushed_at)
-
-
-def remove_other_generations(path: Path, generation: int) -> None:
-    """Frees what earlier generations of the embedded index took, once the current one is complete."""
-    for other in path.glob("generation-*"):
-        if other.name != f"generation-{generation}":
-            shutil.rmtree(other, ignore_errors=True)

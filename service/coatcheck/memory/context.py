@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coatcheck.domain.canonical import scalar_text
-from coatcheck.store.entries import SegmentContext
+from coatcheck.store.segment_contexts import SegmentContext
 
 
 def lexical_context(context: SegmentContext) -> str:

@@ -17,7 +17,7 @@ from coatcheck.domain.sessions import Session
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.projection import Projected, Projector
 from coatcheck.ops.faults import reach, reach_async
-from coatcheck.store import entries, outbox, projections, runs, sessions
+from coatcheck.store import entries, outbox, projections, runs, segment_contexts, sessions
 from coatcheck.store.database import WorkerTransaction
 
 
@@ -80,14 +80,14 @@ class Finisher:
         current = await sessions.find_any(tx, run.session_id)
         if current is not None and current.acl != session.acl:
             await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ACL, run.session_id)
-        finished = await runs.find_any(tx, run.manifest_id)
+        finished = await runs.find(tx, run.manifest_id)
         if finished is None:
             raise _Refused
         return finished
 
     async def _withdraw(self, scope: TenantScope, run: Run, projected: Projected) -> CoatcheckError:
         """Why the acknowledgement was refused. Erased points are taken out again; a newer owner's points, the same ones, stay."""
-        current = await self._parts.database.work(scope, lambda tx: runs.find_any(tx, run.manifest_id))
+        current = await self._parts.database.work(scope, lambda tx: runs.find(tx, run.manifest_id))
         session = await self._parts.database.work(scope, lambda tx: sessions.find_any(tx, run.session_id))
         if session is None or session.erased_at is not None:
             await self._parts.index.delete_session(scope, run.session_id)
@@ -99,7 +99,7 @@ class Finisher:
 
     async def _remove_unreferenced(self, scope: TenantScope, session_id: UUID, projected: Projected) -> None:
         shas = [row.segment_sha256 for row in projected.rows]
-        kept = await self._parts.database.work(scope, lambda tx: entries.contexts(tx, session_id, shas))
+        kept = await self._parts.database.work(scope, lambda tx: segment_contexts.contexts(tx, session_id, shas))
         await self._projector.remove(scope, session_id, [row for row in projected.rows if row.segment_sha256 not in kept])
 
     async def _release(self, scope: TenantScope, manifest_id: UUID, lease: Lease) -> None:

@@ -95,7 +95,7 @@ class Importer:
         known, erased, current = await self._parts.database.read(context.scope, standing)
         if known or erased:
             return None
-        taken = await self._parts.database.work(context.tenant_scope, lambda tx: runs.find_any(tx, line.manifest_id))
+        taken = await self._parts.database.work(context.tenant_scope, lambda tx: runs.find(tx, line.manifest_id))
         manifest_id = line.manifest_id if taken is None else self._parts.new_id()
         plan = await self._plan(context, session, line, manifest_id)
         lease = Lease(self._parts.owner, 1, self._parts.clock() + timedelta(seconds=self._parts.settings.lease_s))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from coatcheck_client.wire import KeyCreate, KeyOut, KeyPage, TenantCreate, TenantOut, TenantPage
@@ -160,5 +161,5 @@ def _key_out(row: ApiKeyRow, key: str | None = None) -> KeyOut:
 
 
 def _tenant_out(tenant: Tenant, key: str | None = None) -> TenantOut:
-    status = "active" if tenant.status == "active" else "suspended"
+    status: Literal["active", "suspended"] = "active" if tenant.status == "active" else "suspended"
     return TenantOut(tenant_id=tenant.tenant_id, name=tenant.name, status=status, created_at=tenant.created_at, key=key)

@@ -20,9 +20,9 @@ from coatcheck.index.passages import dense_worthy, split
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.context import lexical_context
 from coatcheck.ops.faults import reach
-from coatcheck.store import entries, projections, segments
+from coatcheck.store import projections, segment_contexts, segments
 from coatcheck.store.database import WorkerTransaction
-from coatcheck.store.entries import SegmentContext
+from coatcheck.store.segment_contexts import SegmentContext
 from coatcheck.store.projections import ProjectionRow
 from coatcheck.store.segments import StoredSegment
 
@@ -92,7 +92,7 @@ class Projector:
 
         async def work(tx: WorkerTransaction) -> list[_Source]:
             stored = await segments.find(tx, session.session_id, sha256s)
-            contexts = await entries.contexts(tx, session.session_id, sha256s)
+            contexts = await segment_contexts.contexts(tx, session.session_id, sha256s)
             current = await projections.of_segments(tx, session.session_id, sha256s, generation)
             sources = [
                 _Source(sha, stored[sha], contexts[sha], _version(stored[sha], contexts[sha]))

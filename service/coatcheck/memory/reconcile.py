@@ -135,7 +135,7 @@ class Reconciler:
         """A run that was persisted and not acknowledged is finished under its own lease; the outbox row goes with it."""
         now = self._parts.clock()
         until = now + timedelta(seconds=self._parts.settings.lease_s)
-        run = await self._parts.database.work(scope, lambda tx: runs.find_any(tx, manifest_id))
+        run = await self._parts.database.work(scope, lambda tx: runs.find(tx, manifest_id))
         if run is None or run.erased:
             raise Erased
         if run.status is RunStatus.ACKNOWLEDGED:

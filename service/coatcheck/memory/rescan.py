@@ -24,7 +24,7 @@ from coatcheck.domain.sessions import Session
 from coatcheck.formats import get
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.projection import Projector
-from coatcheck.store import entries, outbox, projections, runs, segments, sessions, tombstones
+from coatcheck.store import entries, outbox, projections, runs, segment_contexts, segments, sessions, tombstones
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.projections import ProjectionRow
 
@@ -93,7 +93,7 @@ class Rescan:
             await entries.insert(tx, session.session_id, run.manifest_id, plan.entries)
             kept = {segment.sha256 for segment in plan.segments}
             gone = [sha for sha in before if sha not in kept]
-            still = await entries.contexts(tx, session.session_id, gone)
+            still = await segment_contexts.contexts(tx, session.session_id, gone)
             stale = await projections.all_of(tx, session.session_id, [sha for sha in gone if sha not in still])
             await segments.delete_unreferenced(tx, session.session_id)
             await segments.set_rule_revision(tx, run.manifest_id, self._parts.redactor.revision)
@@ -114,7 +114,7 @@ async def _stored(tx: WorkerTransaction, run: Run) -> tuple[Session | None, list
     blobs = await segments.blob_texts(tx, run.session_id, list({e.blob_sha256 for e in rows if e.blob_sha256}))
     texts = {sha: decode(row.segment.raw) for sha, row in stored.items()} | {sha: decode(raw) for sha, raw in blobs.items()}
     for manifest_id in {e.handoff_manifest_id for e in rows if e.handoff_manifest_id}:
-        earlier = await runs.find_any(tx, manifest_id)
+        earlier = await runs.find(tx, manifest_id)
         if earlier is not None:
             texts[str(manifest_id)] = earlier.handoff.text
     return await sessions.find_any(tx, run.session_id), rows, texts

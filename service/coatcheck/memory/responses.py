@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from coatcheck_client.wire import (
     CompactionResponse,
     EntryOut,
@@ -82,7 +84,7 @@ def entry_response(entry: Entry, reduced_sha256: str | None, text: str | None) -
 
 def _handoff(run: Run) -> HandoffOut:
     handoff = run.handoff
-    source = "generated" if handoff.overview_source == "generated" else "excerpt"
+    source: Literal["generated", "excerpt"] = "generated" if handoff.overview_source == "generated" else "excerpt"
     message = get(run.window_format).handoff_message(handoff.text)
     return HandoffOut(text=handoff.text, chars=handoff.chars, sha256=handoff.sha256, overview_source=source, message=message)
 

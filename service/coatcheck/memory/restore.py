@@ -36,7 +36,7 @@ class Restore:
             await sessions.mark_erased(tx, line.session_id, line.erased_at)
             await mark_session(self._parts, tx, session, line.erased_at)
             return await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, line.session_id)
-        run = await runs.find_any(tx, line.target_id) if line.kind == "manifest" else None
+        run = await runs.find(tx, line.target_id) if line.kind == "manifest" else None
         if run is not None and session is not None:
             await runs.mark_erased(tx, line.target_id, line.erased_at)
             await mark_manifest(self._parts, tx, session, run, line.erased_at)

@@ -110,13 +110,14 @@ class Startup:
             await self._parts.database.work(scope, outbox.enqueue_every_run)
 
     async def close_generation(self) -> bool:
-        """Marks the generation as serving once nothing is outstanding. True when it is."""
+        """Marks the generation as serving, and frees the one before, once nothing is outstanding. True when it is."""
         for scope in await self._tenants():
             stats = await self._parts.database.work(scope, outbox.stats)
             if stats.pending:
                 return False
         number = self._parts.generation.number
         await self._parts.database.directory(lambda tx: generations.set_status(tx, number, "serving"))
+        await self._parts.index.delete_generation(number - 1)
         self._parts.standing.building = False
         return True
 

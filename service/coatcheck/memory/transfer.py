@@ -114,7 +114,7 @@ class Transfer:
                 session_id=session.session_id, name=session.name, visibility=str(session.visibility), created_at=session.created_at
             )
         )
-        after: UUID | None = None
+        after: tuple[datetime, UUID] | None = None
         while True:
             page = await self._parts.database.read(
                 context.scope, lambda tx, after=after: runs.page(tx, session.session_id, after, PAGE)  # type: ignore[misc]
@@ -125,7 +125,7 @@ class Transfer:
                     yield _line(line)
             if len(page) < PAGE:
                 return
-            after = page[-1].manifest_id
+            after = (page[-1].created_at, page[-1].manifest_id)
 
     async def _run_line(self, context: RequestContext, manifest_id: UUID) -> RunLine | None:
         try:
