@@ -9,7 +9,6 @@ from uuid import uuid4
 
 import pytest
 
-from coatcheck.domain.identifiers import utc_now
 from coatcheck.domain.ports import VectorIndex
 from coatcheck.index.edge import EdgeIndex
 from coatcheck.index.server import IN_MEMORY, ServerIndex
@@ -26,7 +25,7 @@ ADAPTERS = [
 async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorIndex]:
     opened: VectorIndex
     if request.param == "edge":
-        opened = await EdgeIndex.open(tmp_path / "index", utc_now)
+        opened = EdgeIndex.open(tmp_path / "index")
     elif request.param == "in-memory":
         opened = await ServerIndex.open(IN_MEMORY, None, "coatcheck")
     else:

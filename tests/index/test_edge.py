@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from coatcheck.domain.errors import IndexUnavailable, RefusedToStart
-from coatcheck.domain.identifiers import utc_now
 from coatcheck.domain.passages import RecallFilter
 from coatcheck.index.edge import EdgeIndex
 from coatcheck.index.lexical import analyse_query
@@ -25,11 +24,11 @@ async def search(index: EdgeIndex, query: str) -> list[str]:
 
 
 async def test_what_was_written_is_there_after_a_clean_stop(tmp_path: Path) -> None:
-    first = await EdgeIndex.open(tmp_path / "index", utc_now)
+    first = EdgeIndex.open(tmp_path / "index")
     await first.upsert(ANN.tenant_scope, [point(ANN, "alpha", dense=[1, 0])])
     await first.close()
 
-    again = await EdgeIndex.open(tmp_path / "index", utc_now)
+    again = EdgeIndex.open(tmp_path / "index")
 
     assert again.was_clean
     assert await search(again, "alpha") == [sha("alpha")]
@@ -38,7 +37,7 @@ async def test_what_was_written_is_there_after_a_clean_stop(tmp_path: Path) -> N
 
 
 async def test_a_new_index_counts_as_clean(tmp_path: Path) -> None:
-    index = await EdgeIndex.open(tmp_path / "index", utc_now)
+    index = EdgeIndex.open(tmp_path / "index")
 
     assert (index.was_clean, index.flushed_at) == (True, None)
     await index.close()
@@ -53,7 +52,7 @@ async def test_a_killed_process_leaves_an_unclean_index_that_says_when_it_was_fl
         from tests.index.making import ANN, point
 
         async def main():
-            index = await EdgeIndex.open(Path(sys.argv[1]), lambda: datetime(2026, 1, 2, tzinfo=UTC))
+            index = EdgeIndex.open(Path(sys.argv[1]), lambda: datetime(2026, 1, 2, tzinfo=UTC))
             await index.upsert(ANN.tenant_scope, [point(ANN, "alpha")])
             await index.flush()
             await index.upsert(ANN.tenant_scope, [point(ANN, "beta")])
@@ -69,7 +68,7 @@ async def test_a_killed_process_leaves_an_unclean_index_that_says_when_it_was_fl
     )
     assert run.returncode == -signal.SIGKILL
 
-    index = await EdgeIndex.open(tmp_path / "index", utc_now)
+    index = EdgeIndex.open(tmp_path / "index")
 
     assert not index.was_clean
     assert index.flushed_at == datetime(2026, 1, 2, tzinfo=UTC)
@@ -78,12 +77,12 @@ async def test_a_killed_process_leaves_an_unclean_index_that_says_when_it_was_fl
 
 
 async def test_an_unclean_stop_is_forgotten_after_the_next_clean_one(tmp_path: Path) -> None:
-    (await EdgeIndex.open(tmp_path / "index", utc_now))._shard.close()
-    second = await EdgeIndex.open(tmp_path / "index", utc_now)
+    EdgeIndex.open(tmp_path / "index")._shard.close()
+    second = EdgeIndex.open(tmp_path / "index")
     assert not second.was_clean
     await second.close()
 
-    third = await EdgeIndex.open(tmp_path / "index", utc_now)
+    third = EdgeIndex.open(tmp_path / "index")
 
     assert third.was_clean
     await third.close()
@@ -91,7 +90,7 @@ async def test_an_unclean_stop_is_forgotten_after_the_next_clean_one(tmp_path: P
 
 async def test_the_time_of_a_flush_is_from_before_it_and_moves_only_when_something_was_written(tmp_path: Path) -> None:
     now = datetime(2026, 1, 2, tzinfo=UTC)
-    index = await EdgeIndex.open(tmp_path / "index", lambda: now)
+    index = EdgeIndex.open(tmp_path / "index", lambda: now)
     await index.upsert(ANN.tenant_scope, [point(ANN, "alpha")])
     await index.flush()
     written = (tmp_path / "index" / "flushed-at").read_text()
@@ -105,55 +104,55 @@ async def test_the_time_of_a_flush_is_from_before_it_and_moves_only_when_somethi
 
 
 async def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
-    index = await EdgeIndex.open(tmp_path / "index", utc_now)
+    index = EdgeIndex.open(tmp_path / "index")
 
     with pytest.raises(RefusedToStart, match="in use"):
-        await EdgeIndex.open(tmp_path / "index", utc_now)
+        EdgeIndex.open(tmp_path / "index")
 
     assert await search(index, "alpha") == []
     await index.close()
 
 
 async def test_a_refused_second_start_does_not_make_the_first_look_clean_or_unclean(tmp_path: Path) -> None:
-    index = await EdgeIndex.open(tmp_path / "index", utc_now)
+    index = EdgeIndex.open(tmp_path / "index")
     with pytest.raises(RefusedToStart):
-        await EdgeIndex.open(tmp_path / "index", utc_now)
+        EdgeIndex.open(tmp_path / "index")
     await index.close()
 
-    again = await EdgeIndex.open(tmp_path / "index", utc_now)
+    again = EdgeIndex.open(tmp_path / "index")
 
     assert again.was_clean
     await again.close()
 
 
 async def test_a_broken_folder_is_refused_with_the_way_out(tmp_path: Path) -> None:
-    index = await EdgeIndex.open(tmp_path / "index", utc_now)
+    index = EdgeIndex.open(tmp_path / "index")
     await index.upsert(ANN.tenant_scope, [point(ANN, "alpha")])
     await index.close()
     (tmp_path / "index" / "shard" / "edge_config.json").write_text("{")
 
     with pytest.raises(RefusedToStart, match="move it away"):
-        await EdgeIndex.open(tmp_path / "index", utc_now)
+        EdgeIndex.open(tmp_path / "index")
 
 
 async def test_a_shard_whose_making_was_interrupted_is_made_again(tmp_path: Path) -> None:
     (tmp_path / "index" / "shard" / "segments").mkdir(parents=True)
 
-    index = await EdgeIndex.open(tmp_path / "index", utc_now)
+    index = EdgeIndex.open(tmp_path / "index")
 
     await index.check()
     await index.close()
 
 
 async def test_the_folder_is_its_owners_alone(tmp_path: Path) -> None:
-    index = await EdgeIndex.open(tmp_path / "index", utc_now)
+    index = EdgeIndex.open(tmp_path / "index")
 
     assert (tmp_path / "index").stat().st_mode & 0o777 == 0o700
     await index.close()
 
 
 async def test_a_closed_index_is_unavailable_and_closes_twice(tmp_path: Path) -> None:
-    index = await EdgeIndex.open(tmp_path / "index", utc_now)
+    index = EdgeIndex.open(tmp_path / "index")
     await index.close()
 
     await index.close()
@@ -165,7 +164,7 @@ async def test_a_closed_index_is_unavailable_and_closes_twice(tmp_path: Path) ->
 
 
 async def test_what_the_engine_refuses_is_unavailable_without_content(tmp_path: Path) -> None:
-    index = await EdgeIndex.open(tmp_path / "index", utc_now)
+    index = EdgeIndex.open(tmp_path / "index")
     index._shard.close()
 
     with pytest.raises(IndexUnavailable) as refused:
@@ -176,7 +175,7 @@ async def test_what_the_engine_refuses_is_unavailable_without_content(tmp_path: 
 
 
 async def test_a_write_whose_caller_left_stays_before_what_follows(tmp_path: Path) -> None:
-    index = await EdgeIndex.open(tmp_path / "index", utc_now)
+    index = EdgeIndex.open(tmp_path / "index")
     points = [point(ANN, f"alpha {n}") for n in range(2_000)]
     writing = asyncio.create_task(index.upsert(ANN.tenant_scope, points))
     await asyncio.sleep(0.01)
@@ -189,7 +188,7 @@ async def test_a_write_whose_caller_left_stays_before_what_follows(tmp_path: Pat
 
 
 async def test_a_vacuum_changes_no_result(tmp_path: Path) -> None:
-    index = await EdgeIndex.open(tmp_path / "index", utc_now)
+    index = EdgeIndex.open(tmp_path / "index")
     points = [point(ANN, f"alpha number{n}", session=f"s{n % 2}", dense=[1, n / 100]) for n in range(3_000)]
     await index.upsert(ANN.tenant_scope, points)
     await index.delete_session(ANN.tenant_scope, named("s1"))

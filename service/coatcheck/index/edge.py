@@ -12,6 +12,7 @@ from uuid import UUID
 import qdrant_edge as engine
 
 from coatcheck.domain.errors import IndexUnavailable
+from coatcheck.domain.identifiers import utc_now
 from coatcheck.domain.passages import IndexHit, IndexPoint, RecallFilter, SparseVector, StoredPoint
 from coatcheck.domain.ports import Clock
 from coatcheck.domain.scopes import Scope, TenantScope
@@ -45,10 +46,10 @@ class EdgeIndex:
         """Up to when its writes are known to be on the disk."""
 
     @classmethod
-    async def open(cls, path: Path, clock: Clock) -> EdgeIndex:
-        """Loads or makes the index in this folder. Raises RefusedToStart."""
+    def open(cls, path: Path, clock: Clock = utc_now) -> EdgeIndex:
+        """Loads or makes the index in this folder; takes a while for a large one. Raises RefusedToStart."""
         folder = EdgeFolder(path)
-        return cls(folder, await asyncio.to_thread(folder.open), clock)
+        return cls(folder, folder.open(), clock)
 
     async def upsert(self, scope: TenantScope, points: Sequence[IndexPoint]) -> None:
         check_tenant(scope, points)

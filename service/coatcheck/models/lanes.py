@@ -1,0 +1,179 @@
+"""The embedder behind one worker thread: queries pass ahead of ingest, work waits in a bounded queue, nothing waits for ever.
+
+A call for many texts becomes small batches, one of them in the queue at a time: so calls take turns, a query waits for one
+small batch at most, and a caller that leaves takes its rest along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, TypeVar
+
+from coatcheck.domain.errors import Overloaded, StageUnavailable
+from coatcheck.domain.ports import Embedder
+from coatcheck.models.native import native
+from coatcheck.ops.progress import Piece, ProgressBoard
+
+STAGE = "embed"
+BATCH_CHARS = 4_000
+"""About two passages of 512 tokens: some 70 ms on two cores, which is what a query may have to wait."""
+OFFSET_CHARS = 16_000
+"""Spans of tokens come thirty times faster than vectors."""
+CLOSE_LIMIT_S = 10.0
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class _Lane(IntEnum):
+    QUERY = 0
+    INGEST = 1
+
+
+@dataclass(order=True, slots=True)
+class _Job:
+    lane: _Lane
+    number: int
+    work: Callable[[], Any] = field(compare=False)
+    future: Future[Any] = field(compare=False)
+
+
+class EmbeddingLanes:
+    """EmbeddingLanes port over an Embedder."""
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        progress: ProgressBoard,
+        *,
+        batch: int = 8,
+        max_waiting: int = 256,
+        query_limit_s: float = 10.0,
+        batch_limit_s: float = 120.0,
+    ) -> None:
+        """``batch`` texts at most at a time; ``max_waiting`` calls at most; limits in seconds from asking to having."""
+        self.revision = embedder.revision
+        self.dimensions = embedder.dimensions
+        self.input_tokens = embedder.input_tokens
+        self._embedder = embedder
+        self._progress = progress
+        self._batch = batch
+        self._max_waiting = max_waiting
+        self._query_limit_s = query_limit_s
+        self._batch_limit_s = batch_limit_s
+        self._condition = threading.Condition()
+        self._queue: list[_Job] = []
+        self._numbers = itertools.count()
+        self._calls = 0
+        self._closed = False
+        self._worker = threading.Thread(target=self._run, name="embedding", daemon=True)
+        self._worker.start()
+
+    async def token_offsets(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
+        """Raises StageUnavailable, Overloaded."""
+        return await self._ingest(texts, list(range(len(texts))), self._embedder.token_offsets, OFFSET_CHARS, len(texts))
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[list[float]]:
+        """Raises StageUnavailable, Overloaded."""
+        longest_first = sorted(range(len(texts)), key=lambda position: -len(texts[position]))
+        return await self._ingest(texts, longest_first, self._embedder.embed_passages, BATCH_CHARS, self._batch)
+
+    async def embed_query(self, text: str) -> list[float]:
+        """Raises StageUnavailable, Overloaded."""
+        with self._call():
+            return await self._ask(_Lane.QUERY, lambda: self._embedder.embed_query(text), self._query_limit_s)
+
+    async def close(self) -> None:
+        """Refuses what waits and what comes, and lets the batch in work end."""
+        with self._condition:
+            self._closed = True
+            left, self._queue = self._queue, []
+            self._condition.notify_all()
+        for job in left:
+            if job.future.set_running_or_notify_cancel():
+                job.future.set_exception(StageUnavailable("The service is shutting down."))
+        await asyncio.to_thread(self._worker.join, CLOSE_LIMIT_S)
+
+    async def _ingest(
+        self, texts: Sequence[str], order: Sequence[int], work: Callable[[Sequence[str]], list[R]], max_chars: int, max_texts: int
+    ) -> list[R]:
+        results: dict[int, R] = {}
+        with self._call() as piece:
+            for positions in _batches(texts, order, max_chars, max_texts):
+                batch = [texts[position] for position in positions]
+                found = await self._ask(_Lane.INGEST, lambda batch=batch: work(batch), self._batch_limit_s)  # type: ignore[misc]
+                results.update(zip(positions, found, strict=True))
+                piece.advance()
+        return [results[position] for position in range(len(texts))]
+
+    @contextmanager
+    def _call(self) -> Iterator[Piece]:
+        with self._condition:
+            if self._closed:
+                raise StageUnavailable("The service is shutting down.")
+            if self._calls >= self._max_waiting:
+                raise Overloaded("More texts wait to be embedded than can be taken on.")
+            self._calls += 1
+        try:
+            if not self._progress.accepts(STAGE):
+                raise StageUnavailable("The embedder does not move.")
+            with self._progress.stage(STAGE) as piece:
+                yield piece
+        finally:
+            with self._condition:
+                self._calls -= 1
+
+    async def _ask(self, lane: _Lane, work: Callable[[], R], limit_s: float) -> R:
+        future: Future[R] = Future()
+        with self._condition:
+            if self._closed:
+                raise StageUnavailable("The service is shutting down.")
+            heapq.heappush(self._queue, _Job(lane, next(self._numbers), work, future))
+            self._condition.notify()
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), limit_s)
+        except TimeoutError as error:
+            raise StageUnavailable("The embedder was late.") from error
+
+    def _run(self) -> None:
+        while (job := self._next()) is not None:
+            # False for a caller that has left: a cancelled or late one waits for nothing any more.
+            if job.future.set_running_or_notify_cancel():
+                _finish(job)
+
+    def _next(self) -> _Job | None:
+        with self._condition:
+            self._condition.wait_for(lambda: self._queue or self._closed)
+            return heapq.heappop(self._queue) if self._queue else None
+
+
+def _finish(job: _Job) -> None:
+    try:
+        with native(STAGE):
+            result = job.work()
+    except BaseException as error:  # handed to the one who asked
+        job.future.set_exception(error)
+    else:
+        job.future.set_result(result)
+
+
+def _batches(texts: Sequence[str], order: Sequence[int], max_chars: int, max_texts: int) -> Iterator[list[int]]:
+    """Positions in their order, in batches of one text at least and of no more than so many characters and texts."""
+    batch: list[int] = []
+    chars = 0
+    for position in order:
+        if batch and (chars + len(texts[position]) > max_chars or len(batch) >= max_texts):
+            yield batch
+            batch, chars = [], 0
+        batch.append(position)
+        chars += len(texts[position])
+    if batch:
+        yield batch

@@ -1,0 +1,68 @@
+"""Reranking by a cross-encoder that reads query and passage together: ms-marco-MiniLM-L-12-v2 from packaged weights."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from coatcheck.domain.errors import StageUnavailable
+from coatcheck.models.native import native
+from coatcheck.models.one_by_one import OneByOne
+from coatcheck.models.packaged import MS_MARCO
+
+if TYPE_CHECKING:
+    from fastembed.rerank.cross_encoder import TextCrossEncoder
+
+THREADS = 2
+
+
+class FastembedReranker:
+    """Reranker port. Scores are logits: comparable within one query. What is longer than the model reads is cut off."""
+
+    def __init__(self, load: Callable[[], TextCrossEncoder], *, revision: str, threads: int = THREADS) -> None:
+        """``load`` is called once, at first use."""
+        self.revision = revision
+        self._load = load
+        self._pairs = OneByOne(threads, "rerank")
+        self._lock = threading.Lock()
+        self._encoder: TextCrossEncoder | None = None
+
+    def score(self, query: str, passages: Sequence[str]) -> list[float]:
+        """Raises StageUnavailable."""
+        with native("rerank"):
+            encoder = self._model()
+            return self._pairs.map(lambda passage: float(next(iter(encoder.rerank(query, [passage])))), passages)
+
+    def _model(self) -> TextCrossEncoder:
+        with self._lock:
+            if self._encoder is None:
+                self._encoder = self._load()
+            return self._encoder
+
+
+def packaged_reranker(folder: Path, threads: int = THREADS) -> FastembedReranker:
+    """The cross-encoder from the verified folder of the wheel."""
+
+    def load() -> TextCrossEncoder:
+        from fastembed.common.model_description import ModelSource
+        from fastembed.rerank.cross_encoder import TextCrossEncoder
+
+        name = f"coatcheck/{MS_MARCO.name}"
+        if all(model["model"] != name for model in TextCrossEncoder.list_supported_models()):
+            TextCrossEncoder.add_custom_model(name, sources=ModelSource(url="file://packaged"), model_file="model.onnx")
+        return TextCrossEncoder(name, specific_model_path=str(folder), threads=1)
+
+    return FastembedReranker(load, revision=MS_MARCO.revision, threads=threads)
+
+
+def hub_reranker(name: str, cache_dir: Path, *, local_files_only: bool, threads: int = THREADS) -> FastembedReranker:
+    """A cross-encoder that fastembed knows by name. Raises StageUnavailable when it cannot be had."""
+    from fastembed.rerank.cross_encoder import TextCrossEncoder
+
+    try:
+        encoder = TextCrossEncoder(name, cache_dir=str(cache_dir), threads=1, local_files_only=local_files_only)
+    except (ValueError, OSError) as error:
+        raise StageUnavailable(f"The reranking model {name} could not be loaded.") from error
+    return FastembedReranker(lambda: encoder, revision=name, threads=threads)

@@ -1,0 +1,242 @@
+"""The lanes: order, bounds, deadlines, cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+
+from coatcheck.domain.errors import Overloaded, StageUnavailable
+from coatcheck.models.hashing import HashingEmbedder
+from coatcheck.models.lanes import BATCH_CHARS, EmbeddingLanes
+from coatcheck.ops.progress import ProgressBoard, standard_stages
+
+
+class GatedEmbedder(HashingEmbedder):
+    """Waits for leave before each batch and each query, and remembers what it did in which order."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[str, int]] = []
+        self.leave = threading.Semaphore(0)
+        self.in_work = threading.Event()
+
+    def embed_passages(self, texts: Sequence[str]) -> list[list[float]]:
+        self._wait("passages", len(texts))
+        return HashingEmbedder().embed_passages(texts)
+
+    def embed_query(self, text: str) -> list[float]:
+        self._wait("query", 1)
+        return HashingEmbedder().embed_query(text)
+
+    def _wait(self, kind: str, count: int) -> None:
+        self.in_work.set()
+        assert self.leave.acquire(timeout=20)
+        self.done.append((kind, count))
+
+
+@asynccontextmanager
+async def lanes_over(
+    embedder: HashingEmbedder,
+    *,
+    batch: int = 8,
+    max_waiting: int = 256,
+    query_limit_s: float = 10.0,
+    batch_limit_s: float = 10.0,
+    board: ProgressBoard | None = None,
+) -> AsyncIterator[EmbeddingLanes]:
+    lanes = EmbeddingLanes(
+        embedder,
+        board or ProgressBoard(standard_stages(60)),
+        batch=batch,
+        max_waiting=max_waiting,
+        query_limit_s=query_limit_s,
+        batch_limit_s=batch_limit_s,
+    )
+    try:
+        yield lanes
+    finally:
+        if isinstance(embedder, GatedEmbedder):
+            embedder.leave.release(1_000)
+        await lanes.close()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - the condition changes in another thread
+            await asyncio.sleep(0.002)
+
+
+async def test_results_come_in_the_order_of_the_texts() -> None:
+    texts = [f"text {n} " * (n * 7 % 13 + 1) for n in range(60)]
+    async with lanes_over(HashingEmbedder()) as lanes:
+        assert await lanes.embed_passages(texts) == HashingEmbedder().embed_passages(texts)
+        assert await lanes.token_offsets(texts) == HashingEmbedder().token_offsets(texts)
+        assert await lanes.embed_query("alpha") == HashingEmbedder().embed_query("alpha")
+        assert await lanes.embed_passages([]) == []
+
+
+async def test_batches_are_small_in_texts_and_in_characters() -> None:
+    embedder = GatedEmbedder()
+    embedder.leave.release(100)
+    async with lanes_over(embedder, batch=3) as lanes:
+        await lanes.embed_passages(["short"] * 7 + ["x" * (BATCH_CHARS - 10)] * 2)
+
+    assert embedder.done == [("passages", count) for count in (1, 3, 3, 2)]
+
+
+async def test_a_query_waits_for_one_batch_and_passes_the_rest() -> None:
+    embedder = GatedEmbedder()
+    async with lanes_over(embedder, batch=2) as lanes:
+        ingest = asyncio.create_task(lanes.embed_passages(["text"] * 10))
+        await until(embedder.in_work.is_set)
+        query = asyncio.create_task(lanes.embed_query("alpha"))
+        await asyncio.sleep(0.02)
+
+        embedder.leave.release(2)
+        await query
+
+        assert embedder.done[:2] == [("passages", 2), ("query", 1)]
+        assert not ingest.done()
+        embedder.leave.release(100)
+        await ingest
+
+
+async def test_two_ingests_take_turns() -> None:
+    embedder = GatedEmbedder()
+    async with lanes_over(embedder, batch=1) as lanes:
+        long = asyncio.create_task(lanes.embed_passages(["long"] * 50))
+        await until(embedder.in_work.is_set)
+        short = asyncio.create_task(lanes.embed_passages(["short"] * 2))
+
+        for _ in range(8):
+            embedder.leave.release()
+            await asyncio.sleep(0.02)
+
+        assert short.done()
+        assert not long.done()
+        embedder.leave.release(100)
+        await long
+
+
+async def test_more_calls_than_can_wait_are_refused_at_once() -> None:
+    embedder = GatedEmbedder()
+    async with lanes_over(embedder, max_waiting=2) as lanes:
+        waiting = [asyncio.create_task(lanes.embed_passages(["text"])) for _ in range(2)]
+        await asyncio.sleep(0.01)
+
+        with pytest.raises(Overloaded):
+            await lanes.embed_passages(["one too many"])
+
+        embedder.leave.release(100)
+        await asyncio.gather(*waiting)
+        await lanes.embed_passages(["room again"])
+
+
+async def test_a_late_query_is_unavailable_and_is_not_worked_on_any_more() -> None:
+    embedder = GatedEmbedder()
+    async with lanes_over(embedder, query_limit_s=0.05) as lanes:
+        ingest = asyncio.create_task(lanes.embed_passages(["text"]))
+        await until(embedder.in_work.is_set)
+
+        with pytest.raises(StageUnavailable, match="late"):
+            await lanes.embed_query("alpha")
+
+        embedder.leave.release(100)
+        await ingest
+        await lanes.embed_passages(["another"])
+        assert ("query", 1) not in embedder.done
+
+
+async def test_a_cancelled_ingest_takes_the_rest_of_its_batches_along() -> None:
+    embedder = GatedEmbedder()
+    async with lanes_over(embedder, batch=1) as lanes:
+        ingest = asyncio.create_task(lanes.embed_passages(["text"] * 100))
+        await until(embedder.in_work.is_set)
+
+        ingest.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await ingest
+        embedder.leave.release(100)
+        await lanes.embed_query("alpha")
+
+        assert embedder.done == [("passages", 1), ("query", 1)]
+
+
+async def test_a_failing_model_is_unavailable_and_the_next_call_works() -> None:
+    class Failing(HashingEmbedder):
+        failures = 1
+
+        def embed_query(self, text: str) -> list[float]:
+            if self.failures:
+                self.failures -= 1
+                raise RuntimeError("out of memory")
+            return super().embed_query(text)
+
+    async with lanes_over(Failing()) as lanes:
+        with pytest.raises(StageUnavailable):
+            await lanes.embed_query("alpha")
+
+        assert await lanes.embed_query("alpha") == HashingEmbedder().embed_query("alpha")
+
+
+async def test_closing_refuses_what_waits_and_what_comes() -> None:
+    embedder = GatedEmbedder()
+    async with lanes_over(embedder) as lanes:
+        first = asyncio.create_task(lanes.embed_passages(["in work"]))
+        await until(embedder.in_work.is_set)
+        waiting = asyncio.create_task(lanes.embed_passages(["waits"]))
+        await asyncio.sleep(0.01)
+        closing = asyncio.create_task(lanes.close())
+
+        with pytest.raises(StageUnavailable, match="shutting down"):
+            await waiting
+        with pytest.raises(StageUnavailable, match="shutting down"):
+            await lanes.embed_query("too late")
+        embedder.leave.release(100)
+
+        assert len(await first) == 1
+        await closing
+
+
+async def test_the_progress_board_sees_the_work_and_a_stuck_embedder_is_not_asked() -> None:
+    now = 0.0
+    board = ProgressBoard(standard_stages(60), lambda: now)
+    embedder = GatedEmbedder()
+    async with lanes_over(embedder, board=board) as lanes:
+        ingest = asyncio.create_task(lanes.embed_passages(["text"]))
+        await until(embedder.in_work.is_set)
+        (report,) = [report for report in board.reports() if report.name == "embed"]
+        assert report.in_flight == 1
+
+        now = 61.0
+        with pytest.raises(StageUnavailable, match="does not move"):
+            await lanes.embed_query("alpha")
+
+        embedder.leave.release(100)
+        await ingest
+        assert board.stuck(vital=False) == ()
+        await lanes.embed_query("alpha")
+
+
+async def test_a_busy_lane_answers_queries_quickly() -> None:
+    class Sleeping(HashingEmbedder):
+        def embed_passages(self, texts: Sequence[str]) -> list[list[float]]:
+            time.sleep(0.01)
+            return super().embed_passages(texts)
+
+    async with lanes_over(Sleeping(), batch=1) as lanes:
+        ingest = asyncio.create_task(lanes.embed_passages(["text"] * 200))
+        await asyncio.sleep(0.05)
+
+        started = time.monotonic()
+        for _ in range(5):
+            await lanes.embed_query("alpha")
+        waited_s = (time.monotonic() - started) / 5
+
+        ingest.cancel()
+        await asyncio.gather(ingest, return_exceptions=True)
+        assert waited_s < 0.5
