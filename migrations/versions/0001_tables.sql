@@ -66,6 +66,7 @@ CREATE TABLE outbox (
         FOREIGN KEY (tenant_id) REFERENCES tenants (tenant_id) ON DELETE CASCADE
 );
 CREATE INDEX ix_outbox_tenant_id_manifest_id ON outbox (tenant_id, manifest_id);
+CREATE INDEX ix_outbox_tenant_id_session_id ON outbox (tenant_id, session_id);
 CREATE INDEX ix_outbox_tenant_id_next_attempt_at ON outbox (tenant_id, next_attempt_at);
 
 CREATE TABLE principals (
@@ -211,7 +212,7 @@ CREATE TABLE segments (
     CONSTRAINT fk_segments_tenant_id_session_id
         FOREIGN KEY (tenant_id, session_id) REFERENCES sessions (tenant_id, session_id) ON DELETE CASCADE
 );
-CREATE INDEX ix_segments_tenant_id_sha256 ON segments (tenant_id, sha256 text_pattern_ops);
+CREATE INDEX ix_segments_tenant_id_sha256 ON segments (tenant_id, sha256 text_pattern_ops) WHERE raw IS NOT NULL;
 
 CREATE TABLE entries (
     tenant_id uuid NOT NULL,
@@ -246,8 +247,10 @@ CREATE TABLE entries (
     CONSTRAINT fk_entries_tenant_id_session_id_blob_sha256
         FOREIGN KEY (tenant_id, session_id, blob_sha256) REFERENCES blobs (tenant_id, session_id, sha256)
 );
-CREATE INDEX ix_entries_tenant_id_session_id_blob_sha256 ON entries (tenant_id, session_id, blob_sha256);
-CREATE INDEX ix_entries_tenant_id_session_id_segment_sha256 ON entries (tenant_id, session_id, segment_sha256);
+CREATE INDEX ix_entries_tenant_id_session_id_blob_sha256 ON entries (tenant_id, session_id, blob_sha256)
+    WHERE blob_sha256 IS NOT NULL;
+CREATE INDEX ix_entries_tenant_id_session_id_segment_sha256 ON entries (tenant_id, session_id, segment_sha256)
+    WHERE segment_sha256 IS NOT NULL;
 
 CREATE TABLE projections (
     tenant_id uuid NOT NULL,

@@ -6,6 +6,7 @@ import psycopg
 import sqlalchemy as sa
 import sqlalchemy.exc as sa_exc
 from psycopg.pq import TransactionStatus
+from psycopg.types.array import ListBinaryDumper
 from sqlalchemy import event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -43,6 +44,7 @@ def build(url: str, *, pool_size: int, statement_timeout_s: float, pool_timeout_
         use_native_hstore=False,
         connect_args={"options": options.strip(), "connect_timeout": CONNECT_TIMEOUT_S, "application_name": "coatcheck"},
     )
+    event.listen(engine.sync_engine.pool, "connect", _send_arrays_as_bytes)
     event.listen(engine.sync_engine.pool, "checkout", _reset_at_checkout)
     return engine
 
@@ -50,6 +52,11 @@ def build(url: str, *, pool_size: int, statement_timeout_s: float, pool_timeout_
 def with_driver(url: str) -> sa.URL:
     """The URL for SQLAlchemy, whichever of PostgreSQL's names for itself it begins with."""
     return sa.make_url(url.replace("postgres://", "postgresql://", 1)).set(drivername=DRIVER)
+
+
+def _send_arrays_as_bytes(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    """Sends arrays in PostgreSQL's binary format: in its text format 2 MB of bytes are 10 MB, and take seconds to write."""
+    connection.adapters.register_dumper(list, ListBinaryDumper)
 
 
 def _reset_at_checkout(connection: DBAPIConnection, entry: ConnectionPoolEntry, _proxied: PoolProxiedConnection) -> None:

@@ -57,15 +57,15 @@ _SEGMENTS_OF = sa.text("""
 
 _SEGMENTS_OF_SESSION = sa.text("SELECT sha256 FROM segments WHERE tenant_id = :tenant AND session_id = :session ORDER BY sha256")
 
-# Another run that is erased too holds nothing: each of two erasures at the same time takes what only they two held.
+# A run that is erased holds nothing any more: each of two erasures at the same time takes what only they two held.
 _SEGMENTS_ONLY_OF = sa.text("""
-    SELECT DISTINCT e.segment_sha256 FROM entries e
-     WHERE e.tenant_id = :tenant AND e.session_id = :session AND e.manifest_id = :manifest AND e.segment_sha256 IS NOT NULL
-       AND NOT EXISTS (SELECT FROM entries other
-                         JOIN runs r ON r.tenant_id = other.tenant_id AND r.manifest_id = other.manifest_id
-                        WHERE other.tenant_id = e.tenant_id AND other.session_id = e.session_id
-                          AND other.segment_sha256 = e.segment_sha256 AND other.manifest_id <> e.manifest_id
-                          AND r.erased_at IS NULL)
+    SELECT segment_sha256 FROM entries
+     WHERE tenant_id = :tenant AND manifest_id = :manifest AND segment_sha256 IS NOT NULL
+    EXCEPT
+    SELECT segment_sha256 FROM entries
+     WHERE tenant_id = :tenant AND session_id = :session AND segment_sha256 IS NOT NULL AND manifest_id <> :manifest
+       AND manifest_id <> ALL (ARRAY(
+           SELECT manifest_id FROM runs WHERE tenant_id = :tenant AND session_id = :session AND erased_at IS NOT NULL))
      ORDER BY 1
 """)
 

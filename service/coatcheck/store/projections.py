@@ -48,10 +48,11 @@ _WITH_CONTEXT_OF = sa.text("""
 """)
 
 _PASSAGES_OF = sa.text("""
-    SELECT coalesce(sum(p.passages), 0) FROM projections p
-     WHERE p.tenant_id = :tenant AND p.generation = :generation
-       AND (p.session_id, p.segment_sha256) IN (
-           SELECT e.session_id, e.segment_sha256 FROM entries e WHERE e.tenant_id = :tenant AND e.manifest_id = :manifest)
+    SELECT coalesce(sum(passages), 0) FROM projections
+     WHERE tenant_id = :tenant AND generation = :generation
+       AND session_id = (SELECT session_id FROM runs WHERE tenant_id = :tenant AND manifest_id = :manifest)
+       AND segment_sha256 = ANY (ARRAY(
+           SELECT segment_sha256 FROM entries WHERE tenant_id = :tenant AND manifest_id = :manifest))
 """)
 
 _PASSAGES_BY_KEY = sa.text("""

@@ -98,19 +98,16 @@ _WITH_OLDER_RULES = sa.text(f"""
      LIMIT :limit
 """)
 
-_LATER_RUNS = sa.text(f"""
+_OTHER_RUNS = sa.text(f"""
     SELECT {_COLUMNS} FROM runs
      WHERE tenant_id = :tenant AND session_id = :session AND manifest_id <> :manifest AND erased_at IS NULL
      ORDER BY created_at, manifest_id
 """)
 
-_SHARED_SEGMENTS = sa.text("""
-    SELECT DISTINCT mine.segment_sha256 AS sha256, theirs.manifest_id
-      FROM entries mine
-      LEFT JOIN entries theirs
-        ON theirs.tenant_id = mine.tenant_id AND theirs.session_id = mine.session_id
-       AND theirs.segment_sha256 = mine.segment_sha256 AND theirs.manifest_id <> mine.manifest_id
-     WHERE mine.tenant_id = :tenant AND mine.manifest_id = :manifest AND mine.segment_sha256 IS NOT NULL
+_HOLDERS = sa.text("""
+    SELECT DISTINCT manifest_id, segment_sha256 AS sha256 FROM entries
+     WHERE tenant_id = :tenant AND session_id = :session
+       AND segment_sha256 = ANY (ARRAY(SELECT segment_sha256 FROM entries WHERE tenant_id = :tenant AND manifest_id = :manifest))
 """)
 
 
@@ -199,15 +196,14 @@ async def handoffs_by_sha(tx: AnyTransaction, session_id: UUID, shas: Sequence[s
 
 async def quoting(tx: WorkerTransaction, session_id: UUID, manifest_id: UUID) -> list[Run]:
     """The session's other runs whose handoff quotes this one: a line of it, or a segment in the overview that is not theirs."""
-    shared = (await tx.connection.execute(_SHARED_SEGMENTS, _of(tx, manifest_id))).all()
-    segments = {row.sha256 for row in shared}
-    theirs = {(row.manifest_id, row.sha256) for row in shared}
-    rows = await tx.connection.execute(_LATER_RUNS, {**_of(tx, manifest_id), "session": session_id})
+    parameters = {**_of(tx, manifest_id), "session": session_id}
+    holders = {(row.manifest_id, row.sha256) for row in await tx.connection.execute(_HOLDERS, parameters)}
+    rows = await tx.connection.execute(_OTHER_RUNS, parameters)
     return [
         run
         for run in map(run_of_row, rows)
         if any(line.manifest_id == manifest_id for line in run.handoff.lines)
-        or any(sha in segments and (run.manifest_id, sha) not in theirs for sha in run.handoff.overview_sha256s)
+        or any((manifest_id, sha) in holders and (run.manifest_id, sha) not in holders for sha in run.handoff.overview_sha256s)
     ]
 
 

@@ -20,23 +20,25 @@ from coatcheck.store.database import WorkerTransaction
 PREVIOUS_TEXT_MAX_CHARS = 2_000
 _BYTES_PER_CHAR_MAX = 4
 
-# One row for each segment. ``previous`` is the last stretch of text in the nearest earlier message of the same window.
+# Grouped once, and the first entry then looked up by its key: a join of the two would be left to the planner's luck on tables
+# that have grown since it last counted. ``previous`` is the last stretch of text in an earlier message of the same window.
 _CONTEXTS = sa.text("""
     WITH standing AS (
-        SELECT e.segment_sha256, e.manifest_id, e.ordinal, e.message_index, e.role, e.kind, e.name, e.occurred_at, r.created_at,
-               coalesce(e.occurred_at, r.created_at) AS at
+        SELECT e.segment_sha256,
+               (array_agg(e.manifest_id ORDER BY r.created_at, e.manifest_id, e.ordinal))[1] AS manifest_id,
+               (array_agg(e.ordinal ORDER BY r.created_at, e.manifest_id, e.ordinal))[1] AS ordinal,
+               min(coalesce(e.occurred_at, r.created_at)) AS first_at,
+               max(coalesce(e.occurred_at, r.created_at)) AS last_at,
+               array_agg(DISTINCT e.role ORDER BY e.role) AS roles,
+               array_agg(DISTINCT e.kind ORDER BY e.kind) AS kinds
           FROM entries e JOIN runs r ON r.tenant_id = e.tenant_id AND r.manifest_id = e.manifest_id
          WHERE e.tenant_id = :tenant AND e.session_id = :session AND e.segment_sha256 = ANY (:shas) AND r.erased_at IS NULL
-    ), first AS (
-        SELECT DISTINCT ON (segment_sha256) * FROM standing ORDER BY segment_sha256, created_at, manifest_id, ordinal
-    ), everywhere AS (
-        SELECT segment_sha256, min(at) AS first_at, max(at) AS last_at,
-               array_agg(DISTINCT role ORDER BY role) AS roles, array_agg(DISTINCT kind ORDER BY kind) AS kinds
-          FROM standing GROUP BY segment_sha256
+         GROUP BY e.segment_sha256
     )
-    SELECT first.segment_sha256, first.manifest_id, first.ordinal, first.role, first.kind, first.name, first.occurred_at,
-           everywhere.first_at, everywhere.last_at, everywhere.roles, everywhere.kinds, previous.head AS previous_head
-      FROM first JOIN everywhere USING (segment_sha256)
+    SELECT standing.*, first.role, first.kind, first.name, first.occurred_at, previous.head AS previous_head
+      FROM standing
+      JOIN entries first
+        ON first.tenant_id = :tenant AND first.manifest_id = standing.manifest_id AND first.ordinal = standing.ordinal
       LEFT JOIN LATERAL (
            SELECT substring(g.raw FROM 1 FOR :head_bytes) AS head
              FROM entries p

@@ -35,7 +35,6 @@ _FIND = sa.text("""
             WHERE tenant_id = g.tenant_id AND session_id = g.session_id AND exact_sha256 = g.sha256
             ORDER BY stored_at DESC, reducer_revision DESC LIMIT 1
            ) d ON true
-     WHERE g.raw IS NOT NULL
 """)
 
 # Bounds instead of LIKE: under row security an index serves only operators that leak nothing, and LIKE is not one of them.
@@ -47,18 +46,24 @@ _BY_PREFIX = sa.text("""
 """)
 
 _DELETE_UNREFERENCED_SEGMENTS = sa.text("""
-    DELETE FROM segments g
+    DELETE FROM segments
      WHERE tenant_id = :tenant AND session_id = :session
-       AND NOT EXISTS (SELECT FROM entries e WHERE e.tenant_id = g.tenant_id AND e.session_id = g.session_id
-                                               AND e.segment_sha256 = g.sha256)
+       AND sha256 = ANY (ARRAY(
+           SELECT sha256 FROM segments WHERE tenant_id = :tenant AND session_id = :session
+           EXCEPT
+           SELECT segment_sha256 FROM entries
+            WHERE tenant_id = :tenant AND session_id = :session AND segment_sha256 IS NOT NULL))
     RETURNING sha256
 """)
 
 _DELETE_UNREFERENCED_BLOBS = sa.text("""
-    DELETE FROM blobs b
+    DELETE FROM blobs
      WHERE tenant_id = :tenant AND session_id = :session
-       AND NOT EXISTS (SELECT FROM entries e WHERE e.tenant_id = b.tenant_id AND e.session_id = b.session_id
-                                               AND e.blob_sha256 = b.sha256)
+       AND sha256 = ANY (ARRAY(
+           SELECT sha256 FROM blobs WHERE tenant_id = :tenant AND session_id = :session
+           EXCEPT
+           SELECT blob_sha256 FROM entries
+            WHERE tenant_id = :tenant AND session_id = :session AND blob_sha256 IS NOT NULL))
 """)
 
 _BLOB_TEXTS = sa.text("SELECT sha256, raw FROM blobs WHERE tenant_id = :tenant AND session_id = :session AND sha256 = ANY (:shas)")
@@ -68,10 +73,10 @@ _DELETE_REDUCTIONS = sa.text("""
 """)
 
 _SET_RULE_REVISION = sa.text("""
-    UPDATE segments g SET rule_revision = :revision
+    UPDATE segments SET rule_revision = :revision
      WHERE tenant_id = :tenant AND rule_revision <> :revision
-       AND (session_id, sha256) IN (SELECT e.session_id, e.segment_sha256 FROM entries e
-                                     WHERE e.tenant_id = :tenant AND e.manifest_id = :manifest)
+       AND session_id = (SELECT session_id FROM runs WHERE tenant_id = :tenant AND manifest_id = :manifest)
+       AND sha256 = ANY (ARRAY(SELECT segment_sha256 FROM entries WHERE tenant_id = :tenant AND manifest_id = :manifest))
 """)
 
 
@@ -138,7 +143,8 @@ async def find_keys(tx: AnyTransaction, keys: Sequence[tuple[UUID, str]]) -> dic
     if not distinct:
         return {}
     parameters = {"tenant": tx.scope.tenant_id, "session_ids": [s for s, _ in distinct], "shas": [sha for _, sha in distinct]}
-    return {(row.session_id, row.sha256): _stored(row) for row in await tx.connection.execute(_FIND, parameters)}
+    rows = await tx.connection.execute(_FIND, parameters)
+    return {(row.session_id, row.sha256): _stored(row) for row in rows if row.raw is not None}
 
 
 async def by_prefix(tx: AnyTransaction, prefix: str, within: frozenset[UUID] | None = None) -> list[tuple[UUID, str]]:

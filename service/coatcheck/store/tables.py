@@ -175,7 +175,14 @@ segments = sa.Table(
     sa.Column("rule_revision", sa.Text, nullable=False),
     _now("stored_at"),
     _session_key(),
-    sa.Index("ix_segments_tenant_id_sha256", "tenant_id", "sha256", postgresql_ops={"sha256": "text_pattern_ops"}),
+    # Partial, so that only a search by prefix can choose it: by session and hash there is the primary key.
+    sa.Index(
+        "ix_segments_tenant_id_sha256",
+        "tenant_id",
+        "sha256",
+        postgresql_ops={"sha256": "text_pattern_ops"},
+        postgresql_where=sa.text("raw IS NOT NULL"),
+    ),
 )
 
 reductions = sa.Table(
@@ -240,8 +247,20 @@ entries = sa.Table(
         ["tenant_id", "session_id", "segment_sha256"], ["segments.tenant_id", "segments.session_id", "segments.sha256"]
     ),
     sa.ForeignKeyConstraint(["tenant_id", "session_id", "blob_sha256"], ["blobs.tenant_id", "blobs.session_id", "blobs.sha256"]),
-    sa.Index("ix_entries_tenant_id_session_id_segment_sha256", "tenant_id", "session_id", "segment_sha256"),
-    sa.Index("ix_entries_tenant_id_session_id_blob_sha256", "tenant_id", "session_id", "blob_sha256"),
+    sa.Index(
+        "ix_entries_tenant_id_session_id_segment_sha256",
+        "tenant_id",
+        "session_id",
+        "segment_sha256",
+        postgresql_where=sa.text("segment_sha256 IS NOT NULL"),
+    ),
+    sa.Index(
+        "ix_entries_tenant_id_session_id_blob_sha256",
+        "tenant_id",
+        "session_id",
+        "blob_sha256",
+        postgresql_where=sa.text("blob_sha256 IS NOT NULL"),
+    ),
 )
 
 # --- what the index owes and has
@@ -284,6 +303,7 @@ outbox = sa.Table(
     _now("created_at"),
     sa.Index("ix_outbox_tenant_id_next_attempt_at", "tenant_id", "next_attempt_at"),
     sa.Index("ix_outbox_tenant_id_manifest_id", "tenant_id", "manifest_id"),
+    sa.Index("ix_outbox_tenant_id_session_id", "tenant_id", "session_id"),
 )
 
 tombstones = sa.Table(

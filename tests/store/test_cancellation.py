@@ -1,0 +1,221 @@
+"""A cancellation at any await leaves no open transaction, no setting, and a pool that serves the next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from coatcheck.domain.errors import StoreUnavailable
+from coatcheck.store import engine, sessions
+from coatcheck.store.database import Database, ReadTransaction, WorkerTransaction, WriteTransaction
+from tests.postgres import Postgres
+from tests.store.made import session_of
+from tests.tenants import Tenancy, new_tenancy
+
+POOL_SIZE = 2
+
+_STATES = sa.text("""
+    SELECT state, count(*) AS connections FROM pg_stat_activity
+     WHERE datname = current_database() AND application_name = 'coatcheck' GROUP BY state
+""")
+
+_LEFT_OVER = sa.text("""
+    SELECT current_user = session_user AS own_role,
+           coalesce(nullif(current_setting('app.tenant_id', true), ''), '') AS tenant,
+           coalesce(nullif(current_setting('app.acl', true), ''), '') AS acl,
+           current_setting('transaction_read_only') AS read_only
+""")
+
+
+class CancelledAt:
+    """Awaits a coroutine and cancels its task while it waits for the nth time (and, with ``twice``, for the time after)."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, object], n: int, *, twice: bool = False) -> None:
+        self._coroutine = coroutine
+        self._at = {n, n + 1} if twice else {n}
+        self.waits = 0
+
+    def __await__(self) -> Generator[Any, Any, object]:
+        step: Callable[[], Any] = lambda: self._coroutine.send(None)  # noqa: E731
+        while True:
+            try:
+                waited_for = step()
+            except StopIteration as stop:
+                return stop.value
+            self.waits += 1
+            if self.waits in self._at:
+                task = asyncio.current_task()
+                assert task is not None
+                task.cancel()
+            try:
+                yield waited_for
+            except BaseException as error:  # handed on to the coroutine, whatever it is
+                thrown = error
+                step = lambda thrown=thrown: self._coroutine.throw(thrown)  # noqa: E731
+            else:
+                step = lambda: self._coroutine.send(None)  # noqa: E731
+
+
+class Observed:
+    """A database and a way to see what its connections are left in."""
+
+    def __init__(self, database: Database, tenant: Tenancy, observer: AsyncEngine) -> None:
+        self.database = database
+        self.tenant = tenant
+        self._observer = observer
+
+    async def assert_clean(self) -> None:
+        for _ in range(100):  # what a cancellation left to be rolled back is rolled back in a task of its own
+            async with self._observer.connect() as connection:
+                states = {row.state: row.connections for row in await connection.execute(_STATES)}
+            if set(states) <= {"idle"}:
+                break
+            await asyncio.sleep(0.01)
+        assert set(states) <= {"idle"}, states
+        pool = self.database._engine.sync_engine.pool
+        assert pool.checkedout() == 0  # type: ignore[attr-defined]
+        async with self.database._engine.connect() as first, self.database._engine.connect() as second:
+            for connection in (first, second):
+                left = (await connection.execute(_LEFT_OVER)).one()
+                assert (left.own_role, left.tenant, left.acl, left.read_only) == (True, "", "", "off")
+
+
+@pytest.fixture
+async def observed(postgres: Postgres, database_url: str) -> Any:
+    name = sa.make_url(database_url).database
+    assert name is not None
+    observer = engine.create_async_engine(engine.with_driver(postgres.owner_url(name)))
+    database = await Database.connect(database_url, pool_size=POOL_SIZE)
+    yield Observed(database, await new_tenancy(database), observer)
+    await database.close()
+    await observer.dispose()
+
+
+async def _reading(observed: Observed) -> Callable[[], Coroutine[Any, Any, object]]:
+    scope = await observed.tenant.principal()
+
+    async def work(tx: ReadTransaction) -> object:
+        return await sessions.page(tx, None, 10)
+
+    return lambda: observed.database.read(scope, work)
+
+
+async def _writing(observed: Observed) -> Callable[[], Coroutine[Any, Any, object]]:
+    scope = await observed.tenant.principal()
+
+    async def work(tx: WriteTransaction) -> object:
+        session = session_of(scope)
+        assert await sessions.insert(tx, session)
+        return await sessions.find(tx, session.session_id)
+
+    return lambda: observed.database.write(scope, work)
+
+
+async def _working(observed: Observed) -> Callable[[], Coroutine[Any, Any, object]]:
+    async def work(tx: WorkerTransaction) -> object:
+        return await tx.connection.scalar(sa.text("SELECT pg_sleep(0.002)"))
+
+    return lambda: observed.database.work(observed.tenant.scope, work)
+
+
+async def _failing(observed: Observed) -> Callable[[], Coroutine[Any, Any, object]]:
+    async def work(tx: WorkerTransaction) -> object:
+        await tx.connection.scalar(sa.text("SELECT 1"))
+        raise ValueError("work that fails on its own")
+
+    return lambda: observed.database.work(observed.tenant.scope, work)
+
+
+@pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
+@pytest.mark.parametrize("make", [_reading, _writing, _working, _failing], ids=["read", "write", "work", "fail"])
+async def test_a_cancellation_at_any_await_leaves_nothing_behind(
+    observed: Observed, make: Callable[[Observed], Awaitable[Callable[[], Coroutine[Any, Any, object]]]], twice: bool
+) -> None:
+    transaction = await make(observed)
+
+    n, finished = 0, False
+    while not finished:
+        n += 1
+        stepped = CancelledAt(transaction(), n, twice=twice)
+        task = asyncio.ensure_future(stepped)
+        try:
+            await task
+        except (asyncio.CancelledError, ValueError):
+            pass
+        finished = stepped.waits < n
+        await observed.assert_clean()
+
+    assert n > 3
+
+
+async def test_a_cancelled_write_is_there_whole_or_not_at_all_and_the_next_one_goes_through(observed: Observed) -> None:
+    scope = await observed.tenant.principal()
+
+    for n in range(1, 30):
+        session = session_of(scope)
+
+        async def work(tx: WriteTransaction, session: Any = session) -> None:
+            assert await sessions.insert(tx, session)
+
+        stepped = CancelledAt(observed.database.write(scope, work), n)
+        try:
+            await asyncio.ensure_future(stepped)
+            answered = True
+        except asyncio.CancelledError:
+            answered = False
+        stored = await observed.database.read(scope, lambda tx, session=session: sessions.find(tx, session.session_id))  # type: ignore[misc]
+        assert stored == session if answered else stored in (None, session)
+
+
+async def test_those_who_wait_for_a_connection_can_be_cancelled_without_losing_it(observed: Observed) -> None:
+    scope = observed.tenant.scope
+    release = asyncio.Event()
+
+    async def hold(tx: WorkerTransaction) -> None:
+        await release.wait()
+
+    async def quick(tx: WorkerTransaction) -> None:
+        await tx.connection.scalar(sa.text("SELECT 1"))
+
+    holding = [asyncio.create_task(observed.database.work(scope, hold)) for _ in range(POOL_SIZE)]
+    await asyncio.sleep(0.05)
+    waiting = [asyncio.create_task(observed.database.work(scope, quick)) for _ in range(10)]
+    await asyncio.sleep(0.01)
+    for task in waiting[::2]:
+        task.cancel()
+    release.set()
+    results = await asyncio.gather(*waiting, return_exceptions=True)
+
+    await asyncio.gather(*holding)
+    assert [type(result) for result in results] == [asyncio.CancelledError, type(None)] * 5
+    await observed.assert_clean()
+
+
+async def test_a_time_limit_around_a_slow_statement_ends_it_on_the_server_too(observed: Observed) -> None:
+    async def slow(tx: WorkerTransaction) -> None:
+        await tx.connection.scalar(sa.text("SELECT pg_sleep(30)"))
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await observed.database.work(observed.tenant.scope, slow)
+
+    await observed.assert_clean()
+
+
+async def test_a_pool_without_a_free_connection_is_unavailable(database_url: str) -> None:
+    database = await Database.connect(database_url, pool_size=1, pool_timeout_s=0.05)
+    tenant = await new_tenancy(database)
+
+    async def nested(tx: WorkerTransaction) -> None:
+        await database.check()
+
+    with pytest.raises(StoreUnavailable):
+        await database.work(tenant.scope, nested)
+
+    await database.check()
+    await database.close()
