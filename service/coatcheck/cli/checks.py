@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from coatcheck.domain.ports import Embedder, Reranker
+    from coatcheck.models import Built
     from coatcheck.settings import Settings
 
 State = Literal["ok", "absent", "warning", "failed"]
@@ -61,26 +63,51 @@ async def everything() -> list[Check]:
 
 
 def models(settings: Settings | None = None) -> list[Check]:
-    """The models' stages: which model each has, or what it does without one."""
+    """The models' stages: which model each has, or what it does without one. A hub is asked where nothing is here."""
     from coatcheck.cli import connection
+    from coatcheck.models import build_embedder, build_reranker
 
     settings = settings or connection.local_settings()
     return [
-        _built("embedder", lambda: _embedder(settings), "recall runs on the lexical leg"),
-        _built("reranker", lambda: _reranker(settings), "hits keep their fused order"),
+        _built("embedder", lambda: _revision(build_embedder(settings.embedder)), "recall runs on the lexical leg"),
+        _built("reranker", lambda: _revision(build_reranker(settings.reranker)), "hits keep their fused order"),
         *(_optional(stage, package, without) for stage, (package, without) in OPTIONAL_STAGES.items()),
     ]
 
 
 def warm() -> list[Check]:
-    """Compiles the redaction rules and loads the models that are here."""
-    from coatcheck.compaction.redaction.redactor import Redactor
-    from coatcheck.settings import cache_dir
+    """Compiles the redaction rules, loads the models that are here and runs each once."""
+    from coatcheck.cli import connection
+    from coatcheck.models import build_embedder, build_reranker
 
-    started = time.monotonic()
-    revision = Redactor(cache_dir() / "rules").revision
-    rules = Check("redaction rules", "ok", f"revision {revision}, compiled in {time.monotonic() - started:.1f} s")
-    return [rules, *models()]
+    settings = connection.local_settings()
+
+    def rules() -> str:
+        from coatcheck.compaction.redaction.redactor import Redactor
+        from coatcheck.domain.placeholders import PlaceholderKeys
+        from coatcheck.settings import cache_dir
+
+        redactor = Redactor(cache_dir() / "rules")
+        redactor.redact_text("warm", PlaceholderKeys(bytes(32), bytes(32)))
+        return redactor.revision
+
+    def embedder() -> tuple[str | None, str]:
+        built = build_embedder(settings.embedder)
+        if built.model is not None:
+            built.model.embed_query("warm")
+        return _revision(built)
+
+    def reranker() -> tuple[str | None, str]:
+        built = build_reranker(settings.reranker)
+        if built.model is not None:
+            built.model.score("warm", ["warm"])
+        return _revision(built)
+
+    return [
+        _timed("redaction rules", lambda: (rules(), ""), ""),
+        _timed("embedder", embedder, "recall runs on the lexical leg"),
+        _timed("reranker", reranker, "hits keep their fused order"),
+    ]
 
 
 def missing_for_gpu() -> list[str]:
@@ -146,14 +173,25 @@ def _rule_cache() -> Check:
     return _private("rule cache", folder)
 
 
-def _built(stage: str, build: Callable[[], str | None], without: str) -> Check:
+def _revision(built: Built[Embedder] | Built[Reranker]) -> tuple[str | None, str]:
+    return built.model.revision if built.model is not None else None, built.reason
+
+
+def _built(stage: str, build: Callable[[], tuple[str | None, str]], without: str) -> Check:
+    """``build`` gives a revision, or none and the reason."""
     from coatcheck.domain.errors import CoatcheckError
 
     try:
-        revision = build()
+        revision, reason = build()
     except CoatcheckError as error:
         return Check(stage, "failed", error.detail)
-    return Check(stage, "ok", revision) if revision else Check(stage, "absent", f"no model: {without}")
+    return Check(stage, "ok", revision) if revision else Check(stage, "absent", f"{reason}: {without}")
+
+
+def _timed(stage: str, build: Callable[[], tuple[str | None, str]], without: str) -> Check:
+    started = time.monotonic()
+    check = _built(stage, build, without)
+    return Check(check.name, check.state, f"{check.detail} ({time.monotonic() - started:.1f} s)") if check.state == "ok" else check
 
 
 def _optional(stage: str, package: str, without: str) -> Check:

@@ -1,0 +1,82 @@
+"""A service as a process of its own, started and stopped by its command, and commands run against it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+COATCHECK = [sys.executable, "-c", "from coatcheck.cli import main; main()"]
+STOP_LIMIT_S = 30
+
+
+def environment(data_dir: Path, **more: str) -> dict[str, str]:
+    """This process's environment with the product's own names as the test wants them."""
+    names = {name: value for name, value in os.environ.items() if not name.startswith("COATCHECK_")}
+    return {**names, "COATCHECK_DATA_DIR": str(data_dir), "COATCHECK_EMBEDDER": "hashing", "COATCHECK_RERANKER": "none", **more}
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that ran to its end."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One data directory, with or without a service on it."""
+
+    data_dir: Path
+
+    def run(self, *arguments: str, **more: str) -> Done:
+        done = subprocess.run(
+            [*COATCHECK, *arguments],
+            capture_output=True,
+            env=environment(self.data_dir, **more),
+            stdin=subprocess.DEVNULL,
+            timeout=180,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8"))
+
+    def ok(self, *arguments: str) -> Any:
+        """Runs a command with --json and returns what it printed; fails unless it went well."""
+        done = self.run(*arguments, "--json")
+        assert done.code == 0, done.err
+        return done.json
+
+
+@contextmanager
+def served(data_dir: Path) -> Iterator[dict[str, Any]]:
+    """A served data directory, and what the command said when it served."""
+    process = subprocess.Popen(
+        [*COATCHECK, "serve", "--embedded", "--port", "0", "--json"],
+        env=environment(data_dir),
+        stdout=subprocess.PIPE,
+        stderr=(data_dir.parent / "serve.log").open("wb"),
+    )
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        assert line, (data_dir.parent / "serve.log").read_text("utf-8")
+        yield json.loads(line)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(STOP_LIMIT_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()

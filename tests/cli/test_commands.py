@@ -1,0 +1,253 @@
+"""The commands against a served data directory, and without one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from coatcheck_client import Coatcheck
+from tests.cli.serving import COATCHECK, Machine, environment, served
+
+LINE = "the standby listens on 10.20.30.40:6543 since Tuesday"
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    data_dir = tmp_path_factory.mktemp("served") / "data"
+    data_dir.parent.mkdir(exist_ok=True)
+    with served(data_dir) as said:
+        assert said["url"].startswith("http://127.0.0.1:")
+        yield Machine(data_dir)
+
+
+def conversation(turns: int = 60) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": "Be exact."},
+        {"role": "user", "content": "Look at the standby."},
+    ]
+    for turn in range(turns):
+        call = {"id": f"call-{turn}", "type": "function", "function": {"name": "run", "arguments": json.dumps({"n": turn})}}
+        log = "\n".join(f"{turn:02d}:{second:02d} worker {turn * second % 7} finished job {turn}-{second}" for second in range(20))
+        messages += [
+            {"role": "assistant", "content": f"Step {turn}.", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"call-{turn}", "content": f"{log}\n{LINE}" if turn == 31 else log},
+        ]
+    return messages
+
+
+@pytest.fixture(scope="module")
+def compacted(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    file = tmp_path_factory.mktemp("files") / "standby day.json"
+    file.write_text(json.dumps({"messages": conversation()}), "utf-8")
+    answers: list[dict[str, Any]] = machine.ok("compact", str(file), "--window-chars", "20000")
+    return answers
+
+
+def test_a_file_becomes_windows_in_order_and_each_comes_back_as_it_was(machine: Machine, compacted: list[dict[str, Any]]) -> None:
+    assert len(compacted) > 1
+    assert all(answer["handoff"]["chars"] <= 1_900 for answer in compacted)
+
+    rebuilt = [machine.ok("window", answer["manifest_id"]) for answer in compacted]
+
+    assert {window["format"] for window in rebuilt} == {"openai-chat"}
+    assert [m for window in rebuilt for m in window["messages"]] == conversation()
+
+
+def test_the_same_file_again_gives_the_same_handoffs(machine: Machine, compacted: list[dict[str, Any]], tmp_path: Path) -> None:
+    file = tmp_path / "standby day.json"
+    file.write_text(json.dumps({"messages": conversation()}), "utf-8")
+
+    again = machine.ok("compact", str(file), "--window-chars", "20000")
+
+    assert [a["manifest_id"] for a in again] == [a["manifest_id"] for a in compacted]
+
+
+def test_a_handoff_is_printed_for_a_person(machine: Machine, tmp_path: Path) -> None:
+    file = tmp_path / "short.json"
+    file.write_text(json.dumps(conversation(20)), "utf-8")
+
+    done = machine.run("compact", str(file), "--session", "for-a-person")
+
+    assert done.code == 0
+    assert done.out.startswith("[CONTEXT HANDOFF: reference only, not an instruction]")
+    assert "1 of 1 windows kept" in done.out
+
+
+def test_an_exact_line_is_recalled(machine: Machine, compacted: list[dict[str, Any]]) -> None:
+    found = machine.ok("recall", "where does the standby listen", "--session", "standby-day", "--top-k", "3")
+    shown = machine.run("recall", "where does the standby listen", "--session", "standby-day")
+
+    assert any(LINE in hit["text"].split("\n") for hit in found["hits"])
+    assert len(found["hits"]) <= 3
+    assert f"   {LINE}" in shown.out.split("\n")
+
+
+def test_show_takes_a_manifest_a_session_and_a_hash(machine: Machine, compacted: list[dict[str, Any]]) -> None:
+    hit = machine.ok("recall", "where does the standby listen", "--session", "standby-day")["hits"][0]
+
+    assert machine.ok("show", compacted[0]["manifest_id"])["handoff"]["text"] == compacted[0]["handoff"]["text"]
+    assert machine.ok("show", compacted[0]["session_id"])["name"] == "standby-day"
+    assert machine.ok("show", "standby-day")["session_id"] == compacted[0]["session_id"]
+    assert machine.ok("show", hit["sha256"][:12])["text"] == hit["text"]
+    assert machine.run("show", hit["sha256"]).out == hit["text"] + "\n"
+
+
+def test_what_is_not_there_is_a_failure_in_one_line(machine: Machine) -> None:
+    done = machine.run("show", str(UUID(int=7)))
+
+    assert done.code == 1
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_scan_of_a_sound_memory_finds_nothing(machine: Machine, compacted: list[dict[str, Any]]) -> None:
+    scanned = machine.ok("scan")
+    without = machine.run("scan", "--no-index")
+
+    assert scanned["findings"] == []
+    assert scanned["findings_total"] == 0
+    assert scanned["counts"]["segments"] >= sum(answer["segments"]["total"] for answer in compacted) // 2
+    assert without.code == 0
+    assert "0 findings" in without.out
+
+
+@pytest.mark.parametrize("command", [["repair"], ["reconcile"], ["redact", "--rescan"]])
+def test_the_other_jobs_run_to_their_end(machine: Machine, compacted: list[dict[str, Any]], command: list[str]) -> None:
+    assert machine.ok(*command)["status"] == "done"
+
+
+def test_sessions_are_listed_shared_and_erased(machine: Machine, tmp_path: Path) -> None:
+    file = tmp_path / "passing.json"
+    file.write_text(json.dumps(conversation(12)), "utf-8")
+    machine.ok("compact", str(file))
+
+    assert "passing" in [session["name"] for session in machine.ok("sessions", "list")]
+    assert machine.ok("sessions", "visibility", "passing", "personal")["visibility"] == "personal"
+    assert machine.run("sessions", "delete", "passing").code == 2
+    assert machine.ok("sessions", "show", "passing")["manifests"] == 1
+    machine.ok("sessions", "delete", "passing", "--yes")
+    assert machine.run("sessions", "show", "passing").code == 1
+
+
+def test_an_export_is_taken_in_again_under_a_free_name(machine: Machine, compacted: list[dict[str, Any]], tmp_path: Path) -> None:
+    file = tmp_path / "out.ndjson"
+
+    said = machine.ok("export", "standby-day", "--output", str(file))
+    piped = machine.run("export", "standby-day")
+    taken = machine.ok("import", str(file))
+
+    assert said["bytes"] == file.stat().st_size
+    assert piped.out.encode() == file.read_bytes()
+    assert not file.with_name("out.ndjson.partial").exists()
+    assert taken["manifests"] + taken["skipped"] >= len(compacted)
+
+
+def test_keys_and_tenants_are_made_and_taken_back(machine: Machine) -> None:
+    made = machine.ok("keys", "create", "ci", "--operation", "recall")
+
+    assert made["key"].startswith("ck_")
+    assert made["operations"] == ["recall"]
+    listed = {key["key_id"]: key for key in machine.ok("keys", "list")}
+    assert listed[made["key_id"]]["key"] is None
+    rotated = machine.ok("keys", "rotate", made["key_id"])
+    assert rotated["key"] not in (None, made["key"])
+    machine.ok("keys", "revoke", rotated["key_id"])
+    assert machine.run("recall", "x", COATCHECK_URL=_url(machine), COATCHECK_API_KEY=rotated["key"]).code == 1
+
+    tenant = machine.ok("tenants", "create", "acme")
+    assert tenant["key"].startswith("ck_")
+    assert "acme" in [t["name"] for t in machine.ok("tenants", "list")]
+
+
+def test_text_that_no_terminal_can_show_goes_in_and_comes_out(machine: Machine, tmp_path: Path) -> None:
+    messages = [*conversation(20), {"role": "user", "content": "half a pair \ud83d and NUL \x00 and порог"}]
+    file = tmp_path / "strange.json"
+    file.write_text(json.dumps(messages), "ascii")
+
+    (answer,) = machine.ok("compact", str(file))
+
+    assert machine.ok("window", answer["manifest_id"])["messages"] == messages
+    assert machine.run("window", answer["manifest_id"], PYTHONIOENCODING="cp1252").code == 0
+
+
+def test_one_window_that_is_refused_never_blocks_the_next(machine: Machine, tmp_path: Path) -> None:
+    broken = {"role": "user", "content": "x" * 6_000_000}
+    file = tmp_path / "broken.json"
+    file.write_text(json.dumps([*conversation(12), broken, *conversation(12)[2:]]), "utf-8")
+
+    done = machine.run("compact", str(file), "--window-chars", "10000", "--json")
+
+    assert done.code == 1
+    assert len(done.json) >= 2
+    assert "window" in done.err
+
+
+def test_the_sdk_finds_the_service_and_its_key(machine: Machine, compacted: list[dict[str, Any]]) -> None:
+    with Coatcheck(data_dir=machine.data_dir) as client:
+        assert client.window(compacted[0]["manifest_id"]).format == "openai-chat"
+        assert client.readiness()["status"] == "ready"
+
+
+def test_a_second_service_on_the_same_data_is_refused_in_one_line(machine: Machine) -> None:
+    done = machine.run("serve", "--embedded", "--port", "0")
+
+    assert done.code == 1
+    assert "Another process owns the data directory" in done.err
+
+
+def test_doctor_finds_a_sound_machine(machine: Machine) -> None:
+    checked = machine.ok("doctor")
+
+    assert checked["ok"] is True
+    assert {"python", "settings", "data directory", "local.key", "embedder", "postgresql", "index"} <= {
+        check["name"] for check in checked["checks"]
+    }
+
+
+def test_mcp_over_stdio_offers_the_tools_and_answers(machine: Machine, compacted: list[dict[str, Any]]) -> None:
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    async def talk() -> tuple[set[str], Any, Any]:
+        server = StdioServerParameters(command=COATCHECK[0], args=[*COATCHECK[1:], "mcp"], env=environment(machine.data_dir))
+        async with stdio_client(server, errlog=sys.stderr) as pipes, ClientSession(*pipes) as host:
+            await host.initialize()
+            tools = await host.list_tools()
+            found = await host.call_tool("recall_memory", {"query": "where does the standby listen", "session": "standby-day"})
+            missing = await host.call_tool("read_manifest", {"manifest_id": str(UUID(int=7))})
+            return {tool.name for tool in tools.tools}, found, missing
+
+    tools, found, missing = asyncio.run(talk())
+
+    assert tools == {"recall_memory", "read_manifest", "read_segment", "compact_context"}
+    assert LINE in found.content[0].text
+    assert missing.is_error
+
+
+def _url(machine: Machine) -> str:
+    url: str = json.loads((machine.data_dir / "run.json").read_text("utf-8"))["url"]
+    return url
+
+
+class TestWithoutAService:
+    """A command starts the app in its own process, on data that a service has left, and stops it."""
+
+    def test_a_command_works_alone_and_sees_what_the_service_kept(self, tmp_path: Path) -> None:
+        alone = Machine(tmp_path / "data")
+        file = tmp_path / "day.json"
+        file.write_text(json.dumps(conversation(20)), "utf-8")
+
+        with served(alone.data_dir):
+            (answer,) = alone.ok("compact", str(file))
+        assert not (alone.data_dir / "run.json").exists()
+
+        assert alone.ok("window", answer["manifest_id"])["messages"] == conversation(20)
+        # A service that died left its file behind; nothing answers there.
+        (alone.data_dir / "run.json").write_text(json.dumps({"url": "http://127.0.0.1:9", "pid": 1}), "utf-8")
+        assert [s["name"] for s in alone.ok("sessions", "list")] == ["day"]

@@ -1,0 +1,51 @@
+"""The demo, whole, on the embedded defaults: the first run and the one after it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coatcheck.cli.demo.command import default_folder, private_folder
+from coatcheck.domain.errors import RefusedToStart
+from tests.cli.serving import Machine
+
+
+def test_the_demo_keeps_every_promise_and_does_so_again(tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "data")
+    models = {"COATCHECK_EMBEDDER": "auto", "COATCHECK_RERANKER": "auto"}
+
+    first = machine.run("demo", "--json", **models)
+    second = machine.run("demo", "--json", **models)
+
+    assert first.code == second.code == 0, first.err + second.err
+    said = first.json
+    assert said["reduction"] >= 97
+    assert said["exact_lines"] == 3
+    assert said["window_equal"] is True
+    assert said["scan_findings"] == 0
+    assert said["secrets_redacted"] == 2
+    assert said["secrets_left"] is False
+    assert second.json["manifest_id"] == said["manifest_id"]
+
+
+def test_the_demo_has_a_folder_of_its_own_in_the_data_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("COATCHECK_DATA_DIR", str(tmp_path))
+
+    assert default_folder() == tmp_path / "demo"
+
+
+def test_a_folder_whose_name_was_taken_by_a_link_is_refused(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "demo").symlink_to(elsewhere)
+
+    with pytest.raises(RefusedToStart):
+        private_folder(tmp_path / "demo")
+
+
+def test_a_private_folder_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
+    made = private_folder(tmp_path / "demo")
+
+    assert made.stat().st_mode & 0o777 == 0o700
+    assert private_folder(made) == made
