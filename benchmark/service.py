@@ -42,7 +42,7 @@ def effective(settings: Settings) -> JsonObject:
 @asynccontextmanager
 async def running(settings: Settings) -> AsyncIterator[AsyncCoatcheck]:
     """The app, started on these settings and stopped at the end, behind the SDK."""
-    from coatcheck.app import in_process
+    from coatcheck.app.serve import in_process
 
     async with (
         in_process(settings) as service,
