@@ -74,7 +74,7 @@ class Settings(BaseSettings):
     same_request_wait_s: Seconds = 10
 
     embedder: str = "auto"
-    """``auto`` (bge-small from packaged weights, else from the hub, else none), ``none``, ``hashing``, or a fastembed model's name."""
+    """``auto`` (bge-small from packaged weights, else from the hub, else none), ``none``, ``hashing``, or a fastembed name."""
     embed_batch: int = Field(default=8, ge=1)
     reranker: str = "auto"
     fusion_dense_weight: float = Field(default=1.0, ge=0)

@@ -22,6 +22,7 @@ from coatcheck.api import (
     segments,
     sessions,
 )
+from coatcheck.api.counting import counted
 from coatcheck.api.dependencies import Caller
 from coatcheck.api.edge import Edge, Limits
 from coatcheck.api.gate import Gate
@@ -51,7 +52,7 @@ def create_api(
     """The whole ASGI app. ``mounts`` (MCP) are ASGI apps at exact paths, behind the same edge; ``lifespan`` starts and stops
     what the app lives on."""
     app = routed_app(lifespan)
-    app.state.services = services
+    app.state.services = counted(services, metrics)
     app.state.gate = gate
     app.state.metrics = metrics
     app.state.progress = progress

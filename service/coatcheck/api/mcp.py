@@ -85,6 +85,8 @@ def _server(services: Services) -> Server[Any]:
         )
 
     async def call_tool(context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> types.CallToolResult:
+        assert context.request is not None
+        assert context.request is not None
         asked = asked_of(context.request.scope)
         assert asked.context is not None
         answer = await call(services, asked.context, params.name, params.arguments, asked.deadline_s, asked.request_id)

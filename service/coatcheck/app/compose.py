@@ -91,7 +91,7 @@ async def foundations(settings: Settings) -> AsyncIterator[Foundations]:
         rows = await open_rows(settings, directory)
         stack.push_async_callback(rows.stop)
         board = ProgressBoard(standard_stages(settings.stage_limit_s))
-        models = open_models(settings, board)
+        models = await asyncio.to_thread(open_models, settings, board)
         stack.push_async_callback(models.close)
         database = await Database.connect(rows.url, pool_size=1)
         try:
@@ -106,8 +106,13 @@ async def foundations(settings: Settings) -> AsyncIterator[Foundations]:
 
 
 @asynccontextmanager
-async def composed(on: Foundations, *, owner: str | None = None, alone: bool = True) -> AsyncIterator[App]:
-    """An app on its foundations. ``alone``: this process owns the data, so that its predecessor's leases are void."""
+async def composed(
+    on: Foundations, *, owner: str | None = None, alone: bool = True, replays_journal: bool = False
+) -> AsyncIterator[App]:
+    """An app on its foundations. ``alone``: this process owns the data, so that its predecessor's leases are void.
+
+    Raises RefusedToStart when the journal is ahead of the database, unless the caller will replay it.
+    """
     settings = on.settings
     owner = owner or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
     async with AsyncExitStack() as stack:
@@ -116,7 +121,8 @@ async def composed(on: Foundations, *, owner: str | None = None, alone: bool = T
         )
         stack.push_async_callback(database.close)
         parts = _parts(on, database, owner)
-        await startup.check_journal(database, parts.journal)
+        if not replays_journal:
+            await startup.check_journal(database, parts.journal)
         use_cases = services.build(parts)
         starting = Startup(parts, use_cases.reconciler)
         if settings.embedded:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coatcheck.domain.ports import EmbeddingLanes, Reranker
+from coatcheck.domain.ports import Reranker
+from coatcheck.models import build_embedder, build_reranker
+from coatcheck.models.lanes import EmbeddingLanes
 from coatcheck.ops.progress import ProgressBoard
 from coatcheck.settings import Settings
 
@@ -15,6 +17,8 @@ class Models:
 
     lanes: EmbeddingLanes | None
     reranker: Reranker | None
+    reasons: dict[str, str]
+    """Why a model is absent, by stage."""
 
     @property
     def embedder_revision(self) -> str:
@@ -22,4 +26,16 @@ class Models:
 
     @property
     def dimensions(self) -> int:
-        return self.lanes.dimensions if self.lanes is not None else 1
+        return self.lanes.dimensions if self.lanes is not None else 0
+
+    async def close(self) -> None:
+        if self.lanes is not None:
+            await self.lanes.close()
+
+
+def open_models(settings: Settings, board: ProgressBoard) -> Models:
+    """Finds the models that the settings name; blocks while a hub is asked. Raises RefusedToStart for an absent one."""
+    embedder, reranker = build_embedder(settings.embedder), build_reranker(settings.reranker)
+    lanes = EmbeddingLanes(embedder.model, board, batch=settings.embed_batch) if embedder.model is not None else None
+    reasons = {name: built.reason for name, built in (("embedder", embedder), ("reranker", reranker)) if built.model is None}
+    return Models(lanes, reranker.model, reasons)

@@ -14,7 +14,7 @@ from typing import NoReturn, Union
 from coatcheck.domain.errors import MalformedJson
 
 JsonScalar = None | bool | int | float | str
-JsonValue = Union[JsonScalar, list["JsonValue"], dict[str, "JsonValue"]]
+JsonValue = Union[JsonScalar, list["JsonValue"], dict[str, "JsonValue"]]  # noqa: UP007 - a recursive alias
 JsonObject = dict[str, JsonValue]
 Path = tuple[str | int, ...]
 """The way to a value inside a JSON document: keys and positions, outermost first."""

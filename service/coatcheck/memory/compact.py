@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from coatcheck_client.wire import CompactionRequest, CompactionResponse
-
 from coatcheck.compaction.planner import HandoffIdentity, PlanRequest, handoff_candidates
 from coatcheck.domain.canonical import JsonValue, to_sorted_bytes
 from coatcheck.domain.errors import (
@@ -40,13 +38,15 @@ from coatcheck.formats import detect, get
 from coatcheck.identity.context import RequestContext
 from coatcheck.memory.access import find_session, require_visibility, require_writer
 from coatcheck.memory.collaborators import Collaborators
+from coatcheck.memory.earlier import earlier_handoffs
 from coatcheck.memory.finish import Finisher
 from coatcheck.memory.flights import Flights
 from coatcheck.memory.persist import SessionRaced, persist
 from coatcheck.memory.responses import compaction_response
 from coatcheck.ops.faults import reach, reach_async
-from coatcheck.store import runs, tombstones
+from coatcheck.store import run_leases, runs, tombstones
 from coatcheck.store.database import ReadTransaction
+from coatcheck_client.wire import CompactionRequest, CompactionResponse
 
 SAME_REQUEST_POLL_S = 0.1
 
@@ -182,7 +182,7 @@ class Compact:
             until = now + timedelta(seconds=self._parts.settings.lease_s)
             taken = await self._parts.database.work(
                 asked.context.tenant_scope,
-                lambda tx, manifest_id=run.manifest_id, now=now, until=until: runs.take_over(  # type: ignore[misc]
+                lambda tx, manifest_id=run.manifest_id, now=now, until=until: run_leases.take_over(  # type: ignore[misc]
                     tx, manifest_id, self._parts.owner, now, until
                 ),
             )
@@ -193,7 +193,8 @@ class Compact:
                 raise InProgress
             await asyncio.sleep(SAME_REQUEST_POLL_S)
             found = await self._parts.database.read(
-                asked.context.scope, lambda tx, manifest_id=run.manifest_id: runs.find(tx, manifest_id)  # type: ignore[misc]
+                asked.context.scope,
+                lambda tx, manifest_id=run.manifest_id: runs.find(tx, manifest_id),  # type: ignore[misc]
             )
             if found is None:
                 raise Erased
@@ -212,12 +213,8 @@ class Compact:
     async def _plan(self, asked: _Asked, session: Session, *, is_new: bool) -> tuple[Run, Plan]:
         context, request = asked.context, asked.request
         messages: list[JsonValue] = request.window.messages
-        known: dict[str, UUID] = {}
-        candidates = [] if is_new else handoff_candidates(asked.wire, messages)
-        if candidates:
-            known = await self._parts.database.read(
-                context.scope, lambda tx: runs.handoffs_by_sha(tx, session.session_id, candidates)
-            )
+        candidates = [] if is_new else await asyncio.to_thread(handoff_candidates, asked.wire, messages, request.window.system)
+        earlier = await earlier_handoffs(self._parts, context.scope, session.session_id, candidates)
         now = self._parts.clock()
         manifest_id = self._parts.new_id()
         plan_request = PlanRequest(
@@ -229,7 +226,8 @@ class Compact:
             max_handoff_chars=request.max_handoff_chars,
             focus=request.focus,
             identity=HandoffIdentity(manifest_id, session.session_id, session.name, now, self._parts.settings.public_url),
-            known_handoffs=known,
+            known_handoffs=earlier.known,
+            earlier_lines=earlier.lines,
             keys=self._parts.keyring.placeholder_keys(context.tenant_id, session.session_id),
             max_message_bytes=self._parts.settings.max_message_bytes,
         )

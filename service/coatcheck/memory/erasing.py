@@ -10,7 +10,7 @@ from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.journal import JournalLine
 from coatcheck.memory.projection import Projector
 from coatcheck.ops.faults import reach, reach_async
-from coatcheck.store import entries, outbox, projections, runs, segments, sessions
+from coatcheck.store import entries, outbox, projections, run_leases, runs, segments, sessions
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.projections import ProjectionRow
 
@@ -33,17 +33,19 @@ class Eraser:
         self._parts.metrics.erasures.inc()
 
     async def _journal(self, scope: TenantScope, item: OutboxItem) -> None:
-        kind, target = ("session", item.session_id) if item.manifest_id is None else ("manifest", item.manifest_id)
-        await self._parts.journal.append(
-            JournalLine(scope.tenant_id, "session" if kind == "session" else "manifest", target, item.session_id, self._parts.clock())
-        )
+        now = self._parts.clock()
+        if item.manifest_id is None:
+            line = JournalLine(scope.tenant_id, "session", item.session_id, item.session_id, now)
+        else:
+            line = JournalLine(scope.tenant_id, "manifest", item.manifest_id, item.session_id, now)
+        await self._parts.journal.append(line)
 
     async def _session(self, scope: TenantScope, item: OutboxItem) -> None:
         await self._parts.index.delete_session(scope, item.session_id)
         reach("after-points-erased")
 
         async def rows(tx: WorkerTransaction) -> None:
-            await self._sweep_later(tx, item, await runs.leased_until(tx, item.session_id))
+            await self._sweep_later(tx, item, await run_leases.leased_until(tx, item.session_id))
             await sessions.delete(tx, item.session_id)
             await outbox.complete(tx, item)
 
@@ -62,7 +64,7 @@ class Eraser:
         reach("after-points-erased")
 
         async def rows(tx: WorkerTransaction) -> None:
-            await self._sweep_later(tx, item, await runs.leased_until(tx, item.session_id, manifest_id))
+            await self._sweep_later(tx, item, await run_leases.leased_until(tx, item.session_id, manifest_id))
             orphaned = await projections.with_context_of(tx, item.session_id, manifest_id)
             await runs.delete(tx, manifest_id)
             await segments.delete_unreferenced(tx, item.session_id)

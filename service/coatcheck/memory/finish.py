@@ -17,7 +17,7 @@ from coatcheck.domain.sessions import Session
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.projection import Projected, Projector
 from coatcheck.ops.faults import reach, reach_async
-from coatcheck.store import entries, outbox, projections, runs, segment_contexts, sessions
+from coatcheck.store import entries, outbox, projections, run_leases, runs, segment_contexts, sessions
 from coatcheck.store.database import WorkerTransaction
 
 
@@ -74,7 +74,7 @@ class Finisher:
         timings = {**run.timings_ms, "project": project_ms}
         await projections.record(tx, projected.rows)
         passages = await projections.passages_of(tx, run.manifest_id, generation)
-        if not await runs.acknowledge(tx, run.manifest_id, lease, self._parts.clock(), passages, generation, timings):
+        if not await run_leases.acknowledge(tx, run.manifest_id, lease, self._parts.clock(), passages, generation, timings):
             raise _Refused
         await outbox.delete_for_manifest(tx, run.manifest_id)
         current = await sessions.find_any(tx, run.session_id)
@@ -104,19 +104,21 @@ class Finisher:
 
     async def _release(self, scope: TenantScope, manifest_id: UUID, lease: Lease) -> None:
         with contextlib.suppress(StoreUnavailable):
-            await self._parts.database.work(scope, lambda tx: runs.release(tx, manifest_id, lease))
+            await self._parts.database.work(scope, lambda tx: run_leases.release(tx, manifest_id, lease))
 
     @contextlib.asynccontextmanager
     async def _kept_alive(self, scope: TenantScope, manifest_id: UUID, lease: Lease) -> AsyncIterator[None]:
         lease_s = self._parts.settings.lease_s
 
+        async def renewed(tx: WorkerTransaction) -> bool:
+            return await run_leases.renew(tx, manifest_id, lease, self._parts.clock() + timedelta(seconds=lease_s))
+
         async def renew() -> None:
-            while True:
+            alive = True
+            while alive:
                 await asyncio.sleep(lease_s / 3)
-                until = self._parts.clock() + timedelta(seconds=lease_s)
                 with contextlib.suppress(StoreUnavailable):
-                    if not await self._parts.database.work(scope, lambda tx: runs.renew(tx, manifest_id, lease, until)):
-                        return
+                    alive = await self._parts.database.work(scope, renewed)
 
         task = asyncio.create_task(renew())
         try:

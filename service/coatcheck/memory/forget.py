@@ -8,10 +8,10 @@ A crash anywhere leaves the outbox row, and the reconciler goes on from the jour
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from coatcheck.compaction.navigation import without_manifest
 from coatcheck.domain.errors import Erased, ErasePending, IndexUnavailable, NotFound, StoreUnavailable
 from coatcheck.domain.outbox import OutboxItem, OutboxKind
 from coatcheck.domain.runs import Run
@@ -20,6 +20,7 @@ from coatcheck.identity.context import RequestContext
 from coatcheck.memory.access import owned_session
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.erasing import Eraser
+from coatcheck.memory.rerender import without_manifest
 from coatcheck.ops.faults import reach, reach_async
 from coatcheck.store import audit, entries, outbox, runs, sessions, tombstones
 from coatcheck.store.database import WorkerTransaction
@@ -79,28 +80,32 @@ class Forget:
 async def mark_session(parts: Collaborators, tx: WorkerTransaction, session: Session, now: datetime) -> None:
     """Tombstones of a session, its runs and its segments: what tells 410 from 404 to those who could read them."""
     ids = await runs.identities(tx, session.session_id)
-    await tombstones.insert(tx, "session", [str(session.session_id)], session.session_id, None, session.acl, now)
-    await tombstones.insert(tx, "manifest", [str(i.manifest_id) for i in ids], session.session_id, None, session.acl, now)
-    await tombstones.insert(tx, "request", [i.idempotency_key for i in ids], session.session_id, None, session.acl, now)
-    shas = await entries.segments_of_session(tx, session.session_id)
-    await tombstones.insert(
-        tx, "segment", [parts.keyring.segment_tag(tx.scope.tenant_id, sha) for sha in shas], session.session_id, None, session.acl, now
-    )
+    tags = _tags(parts, tx, await entries.segments_of_session(tx, session.session_id))
+    for kind, keys in (
+        ("session", [str(session.session_id)]),
+        ("manifest", [str(identity.manifest_id) for identity in ids]),
+        ("request", [identity.idempotency_key for identity in ids]),
+        ("segment", tags),
+    ):
+        await tombstones.insert(tx, kind, keys, session.session_id, None, session.acl, now)
 
 
 async def mark_manifest(parts: Collaborators, tx: WorkerTransaction, session: Session, run: Run, now: datetime) -> None:
     """Tombstones of one run and of the segments that only it holds; descendants' handoffs are rendered without its lines."""
-    await tombstones.insert(tx, "manifest", [str(run.manifest_id)], session.session_id, run.manifest_id, session.acl, now)
-    await tombstones.insert(tx, "request", [run.idempotency_key], session.session_id, run.manifest_id, session.acl, now)
-    await tombstones.insert(tx, "handoff", [run.handoff.sha256], session.session_id, run.manifest_id, session.acl, now)
     shas = await entries.segments_only_of(tx, run.session_id, run.manifest_id)
-    await tombstones.insert(
-        tx, "segment", [parts.keyring.segment_tag(tx.scope.tenant_id, sha) for sha in shas],
-        session.session_id, run.manifest_id, session.acl, now,
-    )  # fmt: skip
+    for kind, keys in (
+        ("manifest", [str(run.manifest_id)]),
+        ("request", [run.idempotency_key]),
+        ("handoff", [run.handoff.sha256]),
+        ("segment", _tags(parts, tx, shas)),
+    ):
+        await tombstones.insert(tx, kind, keys, session.session_id, run.manifest_id, session.acl, now)
     for other in await runs.quoting(tx, run.session_id, run.manifest_id):
-        rendered = without_manifest(other, session.name, run.manifest_id)
+        rendered = without_manifest(other, session.name, parts.settings.public_url, run.manifest_id, shas)
         await tombstones.insert(tx, "handoff", [other.handoff.sha256], session.session_id, other.manifest_id, session.acl, now)
         await runs.replace_handoff(tx, other.manifest_id, rendered)
     reach("inside-erase-mark")
 
+
+def _tags(parts: Collaborators, tx: WorkerTransaction, sha256s: Sequence[str]) -> list[str]:
+    return [parts.keyring.segment_tag(tx.scope.tenant_id, sha) for sha in sha256s]

@@ -41,7 +41,8 @@ def fuse(legs: Mapping[str, Sequence[IndexHit]], weights: Mapping[str, float], k
     for leg, hits in legs.items():
         rank = 0
         for hit in hits:
-            candidate = found.setdefault((hit.session_id, hit.exact_sha256), Candidate(hit.session_id, hit.exact_sha256, hit.last_at))
+            fresh = Candidate(hit.session_id, hit.exact_sha256, hit.last_at)
+            candidate = found.setdefault(fresh.key, fresh)
             if leg not in candidate.ranks:
                 rank += 1
                 candidate.ranks[leg] = rank

@@ -18,6 +18,7 @@ from coatcheck.formats import get
 from coatcheck.identity.context import RequestContext
 from coatcheck.memory.access import require_visibility, require_writer
 from coatcheck.memory.collaborators import Collaborators
+from coatcheck.memory.earlier import earlier_handoffs
 from coatcheck.memory.finish import Finisher
 from coatcheck.memory.persist import SessionRaced, persist
 from coatcheck.store import runs, sessions, tombstones
@@ -130,12 +131,8 @@ class Importer:
 
     async def _plan(self, context: RequestContext, session: Session, line: ImportedRun, manifest_id: UUID) -> Plan:
         wire = get(line.format)
-        known: dict[str, UUID] = {}
-        candidates = handoff_candidates(wire, line.messages)
-        if candidates:
-            known = await self._parts.database.read(
-                context.scope, lambda tx: runs.handoffs_by_sha(tx, session.session_id, candidates)
-            )
+        candidates = await asyncio.to_thread(handoff_candidates, wire, line.messages, line.system)
+        earlier = await earlier_handoffs(self._parts, context.scope, session.session_id, candidates)
         request = PlanRequest(
             wire=wire,
             messages=line.messages,
@@ -147,7 +144,8 @@ class Importer:
             identity=HandoffIdentity(
                 manifest_id, session.session_id, session.name, line.created_at, self._parts.settings.public_url
             ),
-            known_handoffs=known,
+            known_handoffs=earlier.known,
+            earlier_lines=earlier.lines,
             keys=self._parts.keyring.placeholder_keys(context.tenant_id, session.session_id),
             max_message_bytes=self._parts.settings.max_message_bytes,
         )

@@ -67,13 +67,16 @@ class ScanReport:
             self.findings.append(finding)
 
 
+Progress = Callable[[ScanReport], None]
+
+
 class Scanner:
     """Scans one tenant."""
 
     def __init__(self, parts: Collaborators) -> None:
         self._parts = parts
 
-    async def scan(self, scope: TenantScope, *, index: bool, progress: Callable[[ScanReport], None] = lambda report: None) -> ScanReport:
+    async def scan(self, scope: TenantScope, *, index: bool, progress: Progress = lambda report: None) -> ScanReport:
         """Checks every row, and with ``index`` every live point in both directions. Raises StoreUnavailable, IndexUnavailable."""
         report = ScanReport()
         async for finding in self.findings(scope, report, index=index, progress=progress):
@@ -81,9 +84,7 @@ class Scanner:
         progress(report)
         return report
 
-    async def findings(
-        self, scope: TenantScope, report: ScanReport, *, index: bool, progress: Callable[[ScanReport], None]
-    ) -> AsyncIterator[Finding]:
+    async def findings(self, scope: TenantScope, report: ScanReport, *, index: bool, progress: Progress) -> AsyncIterator[Finding]:
         """The findings one by one, as they are met; ``report`` counts what was looked at."""
         generation = self._parts.generation.number
         async for rows in integrity.stream_segments(self._parts.database, scope, generation, BATCH):
@@ -112,9 +113,7 @@ class Scanner:
                 findings.append(Finding(kind, row.session_id, row.sha256, _DETAILS[kind], expected_id))
         return findings
 
-    async def _orphans(
-        self, scope: TenantScope, report: ScanReport, progress: Callable[[ScanReport], None]
-    ) -> AsyncIterator[Finding]:
+    async def _orphans(self, scope: TenantScope, report: ScanReport, progress: Progress) -> AsyncIterator[Finding]:
         async for page in self._parts.index.scroll(page_size=BATCH):
             mine = [point for point in page if point.tenant_id == scope.tenant_id]
             report.points += len(mine)

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 from uuid import UUID
 
-from coatcheck_client.wire import FindingOut, JobOut
-
 from coatcheck.domain.errors import CoatcheckError, NotFound, Overloaded
 from coatcheck.identity.context import RequestContext
 from coatcheck.memory.collaborators import Collaborators
@@ -20,6 +18,7 @@ from coatcheck.memory.integrity import Finding, Scanner, ScanReport
 from coatcheck.memory.reconcile import Reconciler
 from coatcheck.memory.repair import Repair
 from coatcheck.memory.rescan import Rescan
+from coatcheck_client.wire import FindingOut, JobOut
 
 JobKind = Literal["scan", "repair", "reconcile", "redact-rescan"]
 OPERATIONS: dict[JobKind, str] = {"scan": "scan", "repair": "repair", "reconcile": "reconcile", "redact-rescan": "redact"}

@@ -6,8 +6,6 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from coatcheck_client.wire import KeyCreate, KeyOut, KeyPage, TenantCreate, TenantOut, TenantPage
-
 from coatcheck.domain.errors import Forbidden, InvalidRequest, NotFound
 from coatcheck.identity.context import RequestContext
 from coatcheck.identity.credentials import new_api_key
@@ -17,6 +15,7 @@ from coatcheck.memory.collaborators import Collaborators
 from coatcheck.store import audit, directory, principals
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.directory import ApiKeyRow, Tenant
+from coatcheck_client.wire import KeyCreate, KeyOut, KeyPage, TenantCreate, TenantOut, TenantPage
 
 
 class Keys:
@@ -71,7 +70,9 @@ class Keys:
             if old is None or old.revoked_at is not None:
                 raise NotFound
             await directory.revoke_key(tx, key_id, self._parts.clock())
-            row = await self._store(tx, fresh.key_id, fresh.secret, old.name, old.principal_id, old.operations, old.sessions, old.expires_at)
+            row = await self._store(
+                tx, fresh.key_id, fresh.secret, old.name, old.principal_id, old.operations, old.sessions, old.expires_at
+            )
             await audit.record(tx, self._parts.new_id(), context.principal_id, "key.rotate", "key", str(key_id))
             return row
 
@@ -140,9 +141,17 @@ async def create_tenant(parts: Collaborators, name: str, operations: frozenset[s
     principal_id = parts.new_id()
     fresh = new_api_key(tenant.tenant_id, parts.new_id())
     row = ApiKeyRow(
-        key_id=fresh.key_id, principal_id=principal_id, name="first", secret_hash=parts.keyring.key_hash(tenant.tenant_id, fresh.secret),
-        key_version=parts.keyring.version, operations=operations, sessions=None, created_at=parts.clock(), expires_at=None, revoked_at=None,
-    )  # fmt: skip
+        key_id=fresh.key_id,
+        principal_id=principal_id,
+        name="first",
+        secret_hash=parts.keyring.key_hash(tenant.tenant_id, fresh.secret),
+        key_version=parts.keyring.version,
+        operations=operations,
+        sessions=None,
+        created_at=parts.clock(),
+        expires_at=None,
+        revoked_at=None,
+    )
 
     async def work(tx: WorkerTransaction) -> None:
         await principals.insert(tx, principal_id, "operator")

@@ -22,8 +22,8 @@ from coatcheck.memory.context import lexical_context
 from coatcheck.ops.faults import reach
 from coatcheck.store import projections, segment_contexts, segments
 from coatcheck.store.database import WorkerTransaction
-from coatcheck.store.segment_contexts import SegmentContext
 from coatcheck.store.projections import ProjectionRow
+from coatcheck.store.segment_contexts import SegmentContext
 from coatcheck.store.segments import StoredSegment
 
 SLICE = 64

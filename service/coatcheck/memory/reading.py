@@ -6,8 +6,6 @@ import asyncio
 import re
 from uuid import UUID
 
-from coatcheck_client.wire import EntryPage, ManifestOut, SegmentOut, WindowOut
-
 from coatcheck.compaction.window import rebuild
 from coatcheck.domain.canonical import decode
 from coatcheck.domain.entries import Entry
@@ -22,6 +20,7 @@ from coatcheck.memory.responses import entry_response, manifest_response
 from coatcheck.store import entries, runs, segments, tombstones
 from coatcheck.store.database import ReadTransaction
 from coatcheck.store.segments import StoredSegment
+from coatcheck_client.wire import EntryPage, ManifestOut, SegmentOut, WindowOut
 
 SHA256_DIGITS = 64
 MIN_PREFIX_DIGITS = 12
@@ -148,4 +147,3 @@ async def _run(context: RequestContext, tx: ReadTransaction, manifest_id: UUID) 
     if tombstone is not None and (context.sessions is None or tombstone.session_id in context.sessions):
         raise Erased
     raise NotFound
-

@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coatcheck_client.wire import Ranks, RecallHit, RecallRequest, RecallResponse, SupersededBy, WarningOut
-
 from coatcheck.domain.canonical import decode, scalar_text, sha256_hex
 from coatcheck.domain.errors import CoatcheckError, NotFound
 from coatcheck.domain.passages import IndexHit, RecallFilter
@@ -23,6 +21,7 @@ from coatcheck.store import entries, segments
 from coatcheck.store.database import ReadTransaction
 from coatcheck.store.entries import EntryRef
 from coatcheck.store.segments import StoredSegment
+from coatcheck_client.wire import Ranks, RecallHit, RecallRequest, RecallResponse, SupersededBy, WarningOut
 
 MIN_CANDIDATES = 40
 """Passages asked of each leg at least: a segment may be several, and some may not survive verification."""
@@ -50,8 +49,8 @@ class Recall:
         context.require("recall")
         narrow = await self._narrow(context, request)
         query = scalar_text(request.query)
-        legs, states = await self._ask(context, query, narrow, max(MIN_CANDIDATES, request.top_k * self._parts.settings.recall_over_fetch))
         settings = self._parts.settings
+        legs, states = await self._ask(context, query, narrow, max(MIN_CANDIDATES, request.top_k * settings.recall_over_fetch))
         weights = {"dense": settings.fusion_dense_weight, "lexical": settings.fusion_lexical_weight}
         candidates = fuse(legs, weights, settings.fusion_rrf_k)
         verified = await self._verify(context, candidates, request.top_k)
@@ -59,7 +58,7 @@ class Recall:
             one.candidate.ranks["fused"] = position
         ordered, states["rerank"] = await self._rerank(query, request, verified)
         hits = await self._hits(context, request, ordered[: request.top_k], verified)
-        warnings = [WarningOut(code="index-rebuilding", detail="The index is being filled anew; some segments cannot be found yet.")]
+        warnings = [WarningOut(code="index-rebuilding", detail="The index is being filled anew; not every segment can be found.")]
         return RecallResponse(
             hits=hits, rendered=render(hits), legs=states, warnings=warnings if self._parts.standing.building else []
         )
@@ -72,9 +71,7 @@ class Recall:
             if session is None:
                 raise NotFound
             session_ids = (session.session_id,)
-        return RecallFilter(
-            session_ids=session_ids, roles=tuple(request.roles or ()), since=request.since, until=request.until
-        )
+        return RecallFilter(session_ids=session_ids, roles=tuple(request.roles or ()), since=request.since, until=request.until)
 
     async def _ask(
         self, context: RequestContext, query: str, narrow: RecallFilter, limit: int
@@ -128,9 +125,7 @@ class Recall:
                 verified.append(Verified(candidate, row, entry))
         return verified[: max(top_k, RERANK_CANDIDATES)]
 
-    async def _rerank(
-        self, query: str, request: RecallRequest, verified: list[Verified]
-    ) -> tuple[list[Verified], str]:
+    async def _rerank(self, query: str, request: RecallRequest, verified: list[Verified]) -> tuple[list[Verified], str]:
         if request.rerank != "on":
             return verified, "off"
         reranker = self._parts.reranker
@@ -148,7 +143,8 @@ class Recall:
     async def _hits(
         self, context: RequestContext, request: RecallRequest, chosen: Sequence[Verified], verified: Sequence[Verified]
     ) -> list[RecallHit]:
-        presented = [await self._presenter.present(context, one.stored, one.candidate.session_id, request.representation) for one in chosen]
+        wanted = request.representation
+        presented = [await self._presenter.present(context, one.stored, one.candidate.session_id, wanted) for one in chosen]
         superseding = find_superseding([_said(one) for one in chosen], [_said(one) for one in verified])
         hits = [self._hit(one, shown, superseding) for one, shown in zip(chosen, presented, strict=True)]
         return fit(hits, request.max_chars)

@@ -24,7 +24,7 @@ from coatcheck.memory.erasing import Eraser
 from coatcheck.memory.finish import Finisher
 from coatcheck.memory.projection import Projector
 from coatcheck.ops.faults import reach_async
-from coatcheck.store import directory, entries, outbox, projections, runs, sessions
+from coatcheck.store import directory, entries, outbox, projections, run_leases, runs, sessions
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.outbox import OutboxStats
 
@@ -43,9 +43,7 @@ class Reconciled:
     quarantined: int = 0
 
     def __add__(self, other: Reconciled) -> Reconciled:
-        return Reconciled(
-            self.completed + other.completed, self.failed + other.failed, self.quarantined + other.quarantined
-        )
+        return Reconciled(self.completed + other.completed, self.failed + other.failed, self.quarantined + other.quarantined)
 
 
 class Reconciler:
@@ -142,7 +140,7 @@ class Reconciler:
             await self._segments(scope, item)
             return
         lease = await self._parts.database.work(
-            scope, lambda tx: runs.take_over(tx, manifest_id, self._parts.owner, now, until)
+            scope, lambda tx: run_leases.take_over(tx, manifest_id, self._parts.owner, now, until)
         )
         if lease is None:
             raise FenceLost

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from coatcheck.domain.outbox import OutboxKind
 from coatcheck.domain.scopes import TenantScope
@@ -13,6 +13,7 @@ from coatcheck.memory.integrity import (
     REDUCED_HASH,
     TEXT_MISSING,
     Finding,
+    Progress,
     Scanner,
     ScanReport,
 )
@@ -32,7 +33,7 @@ class Repair:
         self._scanner = scanner
         self._reconciler = reconciler
 
-    async def repair(self, scope: TenantScope, *, index: bool, progress: Callable[[ScanReport], None]) -> tuple[ScanReport, ScanReport]:
+    async def repair(self, scope: TenantScope, *, index: bool, progress: Progress) -> tuple[ScanReport, ScanReport]:
         """What was found, and what a second scan finds after mending."""
         before = ScanReport()
         batch: list[Finding] = []

@@ -43,7 +43,8 @@ class Rescan:
         after: UUID | None = None
         while True:
             page = await self._parts.database.work(
-                scope, lambda tx, after=after: runs.with_older_rules(tx, revision, after, 50)  # type: ignore[misc]
+                scope,
+                lambda tx, after=after: runs.with_older_rules(tx, revision, after, 50),  # type: ignore[misc]
             )
             if not page:
                 return dict(counts)
@@ -69,6 +70,7 @@ class Rescan:
                 run.manifest_id, session.session_id, session.name, run.created_at, self._parts.settings.public_url
             ),
             known_handoffs=dict(_known(rows, texts)),
+            earlier_lines=[line for line in run.handoff.lines if line.manifest_id != run.manifest_id],
             keys=self._parts.keyring.placeholder_keys(scope.tenant_id, session.session_id),
             max_message_bytes=2 * self._parts.settings.max_message_bytes,
         )

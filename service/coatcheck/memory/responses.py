@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from coatcheck.domain.entries import Entry
+from coatcheck.domain.runs import Run
+from coatcheck.formats import get
 from coatcheck_client.wire import (
     CompactionResponse,
     EntryOut,
@@ -16,10 +19,6 @@ from coatcheck_client.wire import (
     WarningOut,
     WindowCounts,
 )
-
-from coatcheck.domain.entries import Entry
-from coatcheck.domain.runs import Run
-from coatcheck.formats import get
 
 
 def compaction_response(run: Run) -> CompactionResponse:

@@ -7,6 +7,26 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
+from coatcheck.identity.context import RequestContext
+from coatcheck.memory.collaborators import Collaborators
+from coatcheck.memory.compact import Compact, Compacted, CompactionCommand
+from coatcheck.memory.erasing import Eraser
+from coatcheck.memory.finish import Finisher
+from coatcheck.memory.forget import Forget
+from coatcheck.memory.importing import Importer
+from coatcheck.memory.integrity import Scanner
+from coatcheck.memory.jobs import JobKind, Jobs
+from coatcheck.memory.keys import Keys, Tenants
+from coatcheck.memory.presenting import Presenter
+from coatcheck.memory.projection import Projector
+from coatcheck.memory.readiness import Readiness, ReadinessReport
+from coatcheck.memory.reading import Reading
+from coatcheck.memory.recall import Recall
+from coatcheck.memory.reconcile import Reconciler
+from coatcheck.memory.repair import Repair
+from coatcheck.memory.rescan import Rescan
+from coatcheck.memory.sessions import Sessions
+from coatcheck.memory.transfer import Transfer
 from coatcheck_client.wire import (
     EntryPage,
     ImportResponse,
@@ -26,27 +46,6 @@ from coatcheck_client.wire import (
     TenantPage,
     WindowOut,
 )
-
-from coatcheck.identity.context import RequestContext
-from coatcheck.memory.collaborators import Collaborators
-from coatcheck.memory.compact import Compact, Compacted, CompactionCommand
-from coatcheck.memory.erasing import Eraser
-from coatcheck.memory.finish import Finisher
-from coatcheck.memory.forget import Forget
-from coatcheck.memory.importing import Importer
-from coatcheck.memory.integrity import Scanner
-from coatcheck.memory.jobs import JobKind, Jobs
-from coatcheck.memory.keys import Keys, Tenants
-from coatcheck.memory.presenting import Presenter
-from coatcheck.memory.projection import Projector
-from coatcheck.memory.readiness import Readiness, ReadinessReport
-from coatcheck.memory.recall import Recall
-from coatcheck.memory.reading import Reading
-from coatcheck.memory.reconcile import Reconciler
-from coatcheck.memory.repair import Repair
-from coatcheck.memory.rescan import Rescan
-from coatcheck.memory.sessions import Sessions
-from coatcheck.memory.transfer import Transfer
 
 Context = RequestContext
 

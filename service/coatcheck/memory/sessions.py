@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from coatcheck_client.wire import SessionOut, SessionPage, SessionPatch
-
 from coatcheck.domain.errors import InvalidRequest, NotFound
 from coatcheck.domain.outbox import OutboxKind
 from coatcheck.domain.sessions import Visibility
@@ -16,6 +14,7 @@ from coatcheck.memory.collaborators import Collaborators
 from coatcheck.store import audit, outbox, principals, sessions
 from coatcheck.store.database import ReadTransaction, WorkerTransaction
 from coatcheck.store.sessions import SessionSummary
+from coatcheck_client.wire import SessionOut, SessionPage, SessionPatch
 
 
 class Sessions:
@@ -29,9 +28,7 @@ class Sessions:
         context.require("sessions")
         cursor = self._parts.keyring.cursor(context.tenant_id)
         after = _position(cursor.open("sessions", str(context.principal_id), page_token)) if page_token else None
-        found = await self._parts.database.read(
-            context.scope, lambda tx: sessions.page(tx, after, page_size + 1, context.sessions)
-        )
+        found = await self._parts.database.read(context.scope, lambda tx: sessions.page(tx, after, page_size + 1, context.sessions))
         page = found[:page_size]
         token = None
         if len(found) > page_size:

@@ -20,7 +20,7 @@ from coatcheck.memory.collaborators import Collaborators, Generation
 from coatcheck.memory.journal import ErasureJournal, JournalLine
 from coatcheck.memory.reconcile import Reconciler
 from coatcheck.settings import Settings
-from coatcheck.store import directory, generations, outbox, projections, runs, tombstones
+from coatcheck.store import directory, generations, outbox, projections, run_leases, runs, tombstones
 from coatcheck.store.database import Database, DirectoryTransaction, WorkerTransaction
 from coatcheck.store.generations import GenerationRow
 
@@ -102,7 +102,7 @@ class Startup:
         """Only for the holder of the data directory's lock: its predecessor is dead, whatever its leases say."""
         now = self._parts.clock()
         for scope in await self._tenants():
-            await self._parts.database.work(scope, lambda tx: runs.void_leases(tx, now))
+            await self._parts.database.work(scope, lambda tx: run_leases.void_leases(tx, now))
 
     async def fill_generation(self) -> None:
         """Enqueues every acknowledged run of every tenant; the reconciler projects them."""

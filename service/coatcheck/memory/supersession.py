@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from coatcheck_client.wire import SupersededBy
-
 from coatcheck.memory.fusion import SegmentKey
+from coatcheck_client.wire import SupersededBy
 
 _CORRECTION = re.compile(
     r"\bcorrection\b|\bcorrected\b|\bsupersed\w+|\breplaces? the (?:earlier|previous|old)|\bno longer\b|\binstead of\b"

@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from coatcheck_client.wire import ImportResponse, WarningOut
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from coatcheck.domain.canonical import JsonValue, parse, sha256_hex, to_bytes
@@ -26,6 +25,7 @@ from coatcheck.memory.reading import Reading
 from coatcheck.memory.rescan import window_times
 from coatcheck.store import entries, runs
 from coatcheck.store.database import ReadTransaction
+from coatcheck_client.wire import ImportResponse, WarningOut
 
 VERSION = 1
 PAGE = 20
@@ -71,6 +71,9 @@ class _Tally:
     skipped: int = 0
     warnings: list[WarningOut] = field(default_factory=list)
 
+    def warn(self, code: str, detail: str) -> None:
+        self.warnings.append(WarningOut(code=code, detail=detail))
+
 
 class Transfer:
     """The use cases behind ``GET /v1/sessions/{id}/export`` and ``POST /v1/import``."""
@@ -105,7 +108,11 @@ class Transfer:
             else:
                 await self._run(context, session, line, number, tally)
         return ImportResponse(
-            sessions=tally.sessions, manifests=tally.manifests, segments=tally.segments, skipped=tally.skipped, warnings=tally.warnings
+            sessions=tally.sessions,
+            manifests=tally.manifests,
+            segments=tally.segments,
+            skipped=tally.skipped,
+            warnings=tally.warnings,
         )
 
     async def _lines(self, context: RequestContext, session: Session) -> AsyncIterator[bytes]:
@@ -117,7 +124,8 @@ class Transfer:
         after: tuple[datetime, UUID] | None = None
         while True:
             page = await self._parts.database.read(
-                context.scope, lambda tx, after=after: runs.page(tx, session.session_id, after, PAGE)  # type: ignore[misc]
+                context.scope,
+                lambda tx, after=after: runs.page(tx, session.session_id, after, PAGE),  # type: ignore[misc]
             )
             for run in page:
                 line = await self._run_line(context, run.manifest_id)
@@ -160,7 +168,7 @@ class Transfer:
         try:
             run = await self._importer.run(context, session, line)
         except NoProgress:
-            tally.warnings.append(WarningOut(code="no-progress", detail=f"Line {number}: its handoff would be longer than its window."))
+            tally.warn("no-progress", f"Line {number}: its handoff would be longer than its window.")
             tally.skipped += 1
             return
         except CoatcheckError as error:
@@ -173,9 +181,7 @@ class Transfer:
         tally.manifests += 1
         tally.segments += run.counts.segments
         if run.missing_segments:
-            tally.warnings.append(
-                WarningOut(code="redacted-again", detail=f"Line {number}: {run.missing_segments} segments changed under today's rules.")
-            )
+            tally.warn("redacted-again", f"Line {number}: {run.missing_segments} segments changed under today's rules.")
 
 
 def _read(raw: bytes, number: int) -> SessionLine | RunLine:
