@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from coatcheck.domain.errors import StoreUnavailable
-from coatcheck.store import engine, sessions
+from coatcheck.store import sessions
 from coatcheck.store.database import Database, ReadTransaction, WorkerTransaction, WriteTransaction
+from coatcheck.store.engine import with_driver
 from tests.postgres import Postgres
 from tests.store.made import session_of
 from tests.tenants import Tenancy, new_tenancy
@@ -41,10 +43,10 @@ class CancelledAt:
         self.waits = 0
 
     def __await__(self) -> Generator[Any, Any, object]:
-        step: Callable[[], Any] = lambda: self._coroutine.send(None)  # noqa: E731
+        thrown: BaseException | None = None
         while True:
             try:
-                waited_for = step()
+                waited_for = self._coroutine.send(None) if thrown is None else self._coroutine.throw(thrown)
             except StopIteration as stop:
                 return stop.value
             self.waits += 1
@@ -52,13 +54,11 @@ class CancelledAt:
                 task = asyncio.current_task()
                 assert task is not None
                 task.cancel()
+            thrown = None
             try:
                 yield waited_for
             except BaseException as error:  # handed on to the coroutine, whatever it is
                 thrown = error
-                step = lambda thrown=thrown: self._coroutine.throw(thrown)  # noqa: E731
-            else:
-                step = lambda: self._coroutine.send(None)  # noqa: E731
 
 
 class Observed:
@@ -86,10 +86,10 @@ class Observed:
 
 
 @pytest.fixture
-async def observed(postgres: Postgres, database_url: str) -> Any:
+async def observed(postgres: Postgres, database_url: str) -> AsyncIterator[Observed]:
     name = sa.make_url(database_url).database
     assert name is not None
-    observer = engine.create_async_engine(engine.with_driver(postgres.owner_url(name)))
+    observer = create_async_engine(with_driver(postgres.owner_url(name)))
     database = await Database.connect(database_url, pool_size=POOL_SIZE)
     yield Observed(database, await new_tenancy(database), observer)
     await database.close()
@@ -143,10 +143,8 @@ async def test_a_cancellation_at_any_await_leaves_nothing_behind(
         n += 1
         stepped = CancelledAt(transaction(), n, twice=twice)
         task = asyncio.ensure_future(stepped)
-        try:
+        with contextlib.suppress(asyncio.CancelledError, ValueError):
             await task
-        except (asyncio.CancelledError, ValueError):
-            pass
         finished = stepped.waits < n
         await observed.assert_clean()
 

@@ -165,7 +165,7 @@ async def test_without_a_claim_every_table_is_closed(database_url: str) -> None:
         connection.commit()
         for table in tables:
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                connection.execute(f"SELECT 1 FROM {table}")  # type: ignore[arg-type]
+                connection.execute(f"SELECT 1 FROM {table}")
             connection.rollback()
 
     assert len(tables) > 15
@@ -177,7 +177,7 @@ async def test_a_role_without_a_tenant_sees_no_row(database: Database, tenant: T
     await store_session(database, scope)
 
     with psycopg.connect(database_url.replace("+psycopg", "")) as connection:
-        connection.execute(f"SET LOCAL ROLE {role}")  # type: ignore[arg-type]
+        connection.execute(f"SET LOCAL ROLE {role}")
         rows = connection.execute("SELECT count(*) FROM sessions").fetchone()
         connection.execute("SELECT set_config('app.tenant_id', '', true)")
         again = connection.execute("SELECT count(*) FROM sessions").fetchone()

@@ -120,8 +120,7 @@ def test_the_app_may_change_nothing_but_leases_and_delete_nothing(catalogue: psy
         "SELECT table_name, privilege_type FROM information_schema.role_table_grants WHERE grantee = %s", [APP_ROLE]
     ).fetchall()
     columns = catalogue.execute(
-        "SELECT table_name, column_name FROM information_schema.column_privileges"
-        " WHERE grantee = %s AND privilege_type = 'UPDATE'",
+        "SELECT table_name, column_name FROM information_schema.column_privileges WHERE grantee = %s AND privilege_type = 'UPDATE'",
         [APP_ROLE],
     ).fetchall()
 
