@@ -1,0 +1,189 @@
+"""Lines that an agent will most likely need, each with a score: what the lexicon marks, what the focus names, identifiers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from coatcheck.compaction import evidence, lexicon
+from coatcheck.compaction.lexicon import Signal
+from coatcheck.compaction.quotable import Quotable
+from coatcheck.compaction.requests import asks
+from coatcheck.compaction.weights import focus_weight, identifier_weight, line_weight, signal_weight
+from coatcheck.domain.messages import PartKind
+
+_OPEN_REQUEST = 96
+_RECENCY_BONUS = 6
+_FIRST_LINE = 10
+
+_WORD = re.compile(r"[^\W_]{2,}")
+_HAN_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]{2,}")
+
+_PLACES_OF_A_PHRASE = 4
+_LINE_CHARS = 600
+"""A longer line is read only this far around what was found in it."""
+_IDENTIFIER_LINES = 20
+_LEAST_WORDY_CHARS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One stretch of a segment that may become a line: the line around [start, end), and the places found in it."""
+
+    score: float
+    quotable: Quotable
+    start: int
+    end: int
+    hit_start: int
+    hit_end: int
+    state_matters: bool
+    """False for a standing rule of the user's, which no later turn closes."""
+
+
+def by_signal(quotables: Sequence[Quotable], focus: str | None) -> list[Candidate]:
+    """Lines with decisions, prohibitions, corrections, errors, open requests, and lines that the focus names; best first."""
+    terms = focus_terms(focus)
+    found = [
+        candidate
+        for order, quotable in enumerate(quotables)
+        for candidate in _of_one(quotable, terms, _RECENCY_BONUS * (order + 1) / len(quotables))
+    ]
+    return _best_first(found)
+
+
+def by_identifier(quotables: Sequence[Quotable]) -> list[Candidate]:
+    """For each segment its line with most identifiers, else its first; best first."""
+    found: list[Candidate] = []
+    for order, quotable in enumerate(quotables):
+        lines = list(_first_lines(quotable.text))
+        if not lines:
+            continue
+        counted = [(evidence.identifiers(quotable.text[start:end]), start, end) for start, end in lines]
+        most, start, end = max(counted, key=lambda line: line[0])
+        recency = _RECENCY_BONUS * (order + 1) / len(quotables)
+        score = identifier_weight(most) or _FIRST_LINE
+        rank = {"user": 4, "assistant": 2}.get(quotable.role, 0)
+        found.append(Candidate(score + recency + rank, quotable, start, end, start, start, state_matters=True))
+    return _best_first(found)
+
+
+def focus_terms(focus: str | None) -> tuple[str, ...]:
+    """The words of a focus in lower case; of scripts without spaces, its pairs of characters."""
+    if not focus:
+        return ()
+    lowered = focus.lower()
+    terms = {word for word in _WORD.findall(lowered) if not _HAN_RUN.search(word)}
+    for run in _HAN_RUN.findall(lowered):
+        terms.update(run[at : at + 2] for at in range(len(run) - 1))
+    return tuple(sorted(terms))
+
+
+def rank_text(text: str, role: str) -> float:
+    """The score of a line that an earlier handoff quoted, by the same weights."""
+    lowered = lexicon.lower(text)
+    weights = [signal_weight(hit.signal, role) for hit in lexicon.hits(lowered, limit=1) if hit.signal is not Signal.OPEN]
+    return max(weights) if weights else identifier_weight(evidence.identifiers(text)) or _FIRST_LINE
+
+
+def _of_one(quotable: Quotable, terms: tuple[str, ...], recency: float) -> Iterator[Candidate]:
+    text = quotable.text
+    lowered = lexicon.lower(text)
+    found: dict[int, _Line] = {}
+    for hit in lexicon.hits(lowered, limit=_PLACES_OF_A_PHRASE):
+        weight = _weight(hit.signal, quotable)
+        if weight:
+            _line_at(found, text, hit.start, hit.end).add(hit.signal, weight, hit.start, hit.end)
+    for term in terms:
+        place = lowered.find(term)
+        for _ in range(_PLACES_OF_A_PHRASE):
+            if place < 0:
+                break
+            _line_at(found, text, place, place + len(term)).terms.add(term)
+            place = lowered.find(term, place + len(term))
+    if quotable.begins_message and quotable.role == "user" and not quotable.answered and quotable.in_last_turn:
+        _add_open_request(found, text)
+    for line in found.values():
+        yield Candidate(
+            line.score(text, len(terms)) + recency,
+            quotable,
+            line.start,
+            line.end,
+            line.hit_start,
+            line.hit_end,
+            state_matters=not line.is_rule,
+        )
+
+
+class _Line:
+    """What was found in one line."""
+
+    __slots__ = ("end", "hit_end", "hit_start", "signals", "start", "terms", "weight")
+
+    def __init__(self, start: int, end: int, hit_start: int, hit_end: int) -> None:
+        self.start, self.end = start, end
+        self.hit_start, self.hit_end = hit_start, hit_end
+        self.weight = 0
+        self.signals: set[Signal] = set()
+        self.terms: set[str] = set()
+
+    def add(self, signal: Signal, weight: int, hit_start: int, hit_end: int) -> None:
+        self.signals.add(signal)
+        if weight > self.weight:
+            self.weight, self.hit_start, self.hit_end = weight, hit_start, hit_end
+
+    @property
+    def is_rule(self) -> bool:
+        return not self.signals.isdisjoint((Signal.PROHIBITION, Signal.DECISION, Signal.CORRECTION))
+
+    def score(self, text: str, terms: int) -> float:
+        line = text[self.start : self.end]
+        return line_weight(line, self.weight, self.signals) + focus_weight(len(self.terms), terms)
+
+
+def _add_open_request(found: dict[int, _Line], text: str) -> None:
+    """The line in which the user asks, else the first one."""
+    lines = list(_first_lines(text))
+    if not lines:
+        return
+    start, end = next((line for line in lines if asks(text[line[0] : line[1]])), lines[0])
+    line = found.setdefault(start, _Line(start, end, start, start))
+    line.weight = max(line.weight, _OPEN_REQUEST)
+
+
+def _weight(signal: Signal, quotable: Quotable) -> int:
+    if signal is Signal.OPEN and not (quotable.in_last_turn and quotable.kind is PartKind.TEXT):
+        return 0  # what was left to do in an earlier turn may have been done since
+    return signal_weight(signal, quotable.role)
+
+
+def _line_at(found: dict[int, _Line], text: str, hit_start: int, hit_end: int) -> _Line:
+    """The line around a place, or what may be read of it."""
+    start = text.rfind("\n", max(0, hit_start - _LINE_CHARS), hit_start) + 1
+    if start == 0 and hit_start > _LINE_CHARS:
+        start = hit_start - _LINE_CHARS // 2
+    line = found.get(start)
+    if line is None:
+        end = text.find("\n", hit_end, hit_end + _LINE_CHARS)
+        if end < 0:
+            end = min(len(text), hit_end + _LINE_CHARS)
+        line = found[start] = _Line(start, end, hit_start, hit_end)
+    return line
+
+
+def _first_lines(text: str) -> Iterator[tuple[int, int]]:
+    """The first few lines that say something, as far as they are read."""
+    start = 0
+    for _ in range(_IDENTIFIER_LINES):
+        end = text.find("\n", start)
+        stop = len(text) if end < 0 else end
+        if len(text[start : min(stop, start + _LINE_CHARS)].strip()) >= _LEAST_WORDY_CHARS:
+            yield start, min(stop, start + _LINE_CHARS)
+        if end < 0:
+            return
+        start = end + 1
+
+
+def _best_first(candidates: list[Candidate]) -> list[Candidate]:
+    """By score; among equals the later in the window first, then the earlier in its segment: one order for one plan."""
+    return sorted(candidates, key=lambda candidate: (-candidate.score, -candidate.quotable.position, candidate.start))

@@ -1,0 +1,73 @@
+"""The deterministic overview: where the window begins, where it ends, and which tools it used, in the window's own words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from coatcheck.compaction.instructions import reads_like_an_instruction
+from coatcheck.compaction.navigation import Overview
+from coatcheck.compaction.quotable import Quotable, with_state
+from coatcheck.compaction.quoting import one_line, shorten
+from coatcheck.domain.messages import PartKind
+
+_TOOLS_NAMED = 4
+_SCAN_CHARS = 2_000
+_LEAST_WORDY_CHARS = 8
+
+
+def excerpt(quotables: Sequence[Quotable], tool_names: Iterable[str], max_chars: int) -> Overview:
+    """Quotes the first line of the user's and the last message of the assistant's, as far as they may be quoted."""
+    tools = _tools(tool_names)
+    room = max(20, (max_chars - len(tools)) // 2 - 20)
+    begins = _first(quotables, room)
+    ends = _last(quotables, room)
+    pieces: list[str] = []
+    shas: list[str] = []
+    if begins is not None:
+        pieces.append(f"begins with {begins[0].role}: {begins[1]}")
+        shas.append(begins[0].sha256)
+    if ends is not None and (begins is None or ends[0].sha256 != begins[0].sha256):
+        pieces.append(f"ends with {ends[0].role}: {ends[1]}")
+        shas.append(ends[0].sha256)
+    if tools:
+        pieces.append(tools)
+    return Overview(shorten("; ".join(pieces), max_chars), "excerpt", tuple(shas))
+
+
+def _first(quotables: Sequence[Quotable], room: int) -> tuple[Quotable, str] | None:
+    for wanted in ("user", "assistant"):
+        for quotable in quotables:
+            if quotable.role == wanted and quotable.kind is PartKind.TEXT:
+                line = _quote(quotable, room)
+                if line is not None:
+                    return quotable, line
+    return None
+
+
+def _last(quotables: Sequence[Quotable], room: int) -> tuple[Quotable, str] | None:
+    for quotable in reversed(quotables):
+        if quotable.role in ("assistant", "user") and quotable.kind is PartKind.TEXT:
+            line = _quote(quotable, room)
+            if line is not None:
+                return quotable, line
+    return None
+
+
+def _quote(quotable: Quotable, room: int) -> str | None:
+    """The first line that says something and may be quoted."""
+    for raw in quotable.text[:_SCAN_CHARS].split("\n"):
+        line = one_line(raw).lstrip("#>*-•` ")
+        if len(line) >= _LEAST_WORDY_CHARS and not reads_like_an_instruction(line, quotable.role):
+            return '"' + shorten(with_state(quotable, line), room - 2) + '"'
+    return None
+
+
+def _tools(names: Iterable[str]) -> str:
+    counted = Counter(shorten(one_line(name), 40) for name in names if name)
+    if not counted:
+        return ""
+    most = sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:_TOOLS_NAMED]
+    others = len(counted) - len(most)
+    named = ", ".join(f"{name} x{count}" for name, count in most if not reads_like_an_instruction(name, "tool"))
+    return f"tools: {named}{f' and {others} others' if others else ''}"

@@ -1,0 +1,193 @@
+"""Phrases that mark decisions, prohibitions, corrections, errors and what is left to do, in English, Russian and Chinese.
+
+Looked up by the words that a text holds, so that a text costs one pass however long the lists grow: phrases of the Latin
+script by their first word, phrases of other scripts as substrings, and those only where the script occurs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Signal(StrEnum):
+    """What a phrase marks."""
+
+    PROHIBITION = "prohibition"
+    DECISION = "decision"
+    CORRECTION = "correction"
+    ERROR = "error"
+    OPEN = "open"
+    """Something that is still to be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One phrase of the lexicon in a text, [start, end) in code points."""
+
+    signal: Signal
+    start: int
+    end: int
+
+
+_LATIN: dict[Signal, tuple[str, ...]] = {
+    Signal.PROHIBITION: (
+        "do not", "don't", "must not", "mustn't", "may not", "shall not", "should not", "shouldn't", "never", "not allowed",
+        "not permitted", "forbidden", "prohibited", "disallowed", "under no circumstances", "off limits", "off-limits",
+        "no longer allowed", "stop using", "avoid using", "refrain from", "hands off", "keep out of", "read only", "read-only",
+    ),
+    Signal.DECISION: (
+        "decided", "decision", "decisions", "we decide", "agreed", "we agree", "approved", "settled on", "go with", "going with",
+        "went with", "we will use", "we'll use", "we use", "will be using", "chose", "chosen", "we choose", "opted for", "opt for",
+        "final answer", "signed off", "must", "always", "is required", "are required", "mandatory", "policy", "the plan is",
+        "from now on", "standardize on", "standardise on", "the rule is", "deadline", "requirement", "requirements",
+    ),
+    Signal.CORRECTION: (
+        "correction", "corrected", "actually", "scratch that", "i was wrong", "that was wrong", "that's wrong", "was a mistake",
+        "my mistake", "my bad", "i misspoke", "changed to", "change it to", "replaced by", "replaced with", "supersedes",
+        "superseded", "no longer", "instead of", "rather than", "not anymore", "it should be", "should have been", "disregard",
+        "update:", "erratum", "reverted", "rolled back", "revised",
+    ),
+    Signal.ERROR: (
+        "error", "errors", "error:", "exception", "failed", "failure", "failing", "fails", "fatal", "panic", "denied", "refused",
+        "timeout", "timed out", "crash", "crashed", "aborted", "unreachable", "segfault", "not found", "no such file", "cannot",
+        "unable to", "killed", "exit code", "exit status", "broken pipe", "out of memory", "oomkilled", "rejected",
+        "unauthorized", "forbidden by",
+    ),
+    Signal.OPEN: (
+        "todo", "to do", "still need", "still to", "remaining", "next step", "next steps", "left to do", "not yet", "pending",
+        "follow up", "follow-up", "outstanding", "blocked on", "blocked by", "waiting for", "unresolved", "open question",
+        "open questions",
+    ),
+}  # fmt: skip
+
+_STEMS: tuple[tuple[Signal, str], ...] = tuple(
+    (Signal.ERROR, stem) for stem in ("error", "exception", "failed", "failure", "traceback", "errno")
+)
+"""Found inside longer words too: ``ValueError:``, ``test_failed``."""
+
+_CYRILLIC: dict[Signal, tuple[str, ...]] = {
+    Signal.PROHIBITION: (
+        "нельзя", "запрещ", "запрет", "не надо", "не нужно", "не следует", "не должн", "никогда", "ни в коем случае", "не трога",
+        "не использу", "не удаля", "не меня", "не дела", "не запуска", "не отправля", "не публику", "не допуска", "избега",
+        "недопустим", "воздерж",
+    ),
+    Signal.DECISION: (
+        "решили", "решено", "решение", "решил ", "решила ", "договорил", "выбрали", "выбрано", "выбираем", "утвержд", "утвердил",
+        "согласов", "согласны", "остановились на", "будем использовать", "используем", "обязательно", "всегда", "должен быть",
+        "должна быть", "должно быть", "должны", "требуется", "с этого момента", "правило",
+    ),
+    Signal.CORRECTION: (
+        "исправлен", "поправка", "поправк", "на самом деле", "вместо", "ошибся", "ошиблась", "ошибочно", "точнее", "вернее",
+        "отменя", "отмена", "больше не", "уже не", "заменить на", "заменили", "изменили на", "неверно", "неправильно", "уточнение",
+    ),
+    Signal.ERROR: (
+        "ошибк", "сбой", "сбои", "исключение", "не удалось", "не найден", "отказано", "недоступ", "превышено время", "упал ",
+        "упала", "упало", "не работает", "завершился с кодом", "отклонен", "отклонён",
+    ),
+    Signal.OPEN: ("осталось", "ещё нужно", "еще нужно", "предстоит", "следующий шаг", "не сделано", "ожидает", "ждём", "ждем"),
+}  # fmt: skip
+
+_CHINESE: dict[Signal, tuple[str, ...]] = {
+    Signal.PROHIBITION: (
+        "不要", "禁止", "不得", "不能", "切勿", "请勿", "勿", "不准", "不许", "不可以", "严禁", "不允许",
+        "千万别", "绝不", "永远不", "避免",
+    ),
+    Signal.DECISION: (
+        "决定", "确定", "同意", "采用", "选择", "选定", "选用", "批准", "必须", "务必", "约定",
+        "定为", "统一使用", "一律", "方案是",
+        "规定", "要求", "以后都", "改用",
+    ),
+    Signal.CORRECTION: (
+        "更正", "纠正", "其实", "实际上", "改为", "改成", "而不是", "错了", "应该是", "应为", "修正", "取消",
+        "不再", "作废",
+        "替换为", "更新为", "搞错", "说错",
+    ),
+    Signal.ERROR: ("错误", "失败", "异常", "超时", "被拒绝", "崩溃", "找不到", "无法", "报错", "未找到", "不可用"),
+    Signal.OPEN: ("待办", "尚未", "还需要", "还没", "剩余", "下一步", "未完成", "等待"),
+}  # fmt: skip
+
+_STRONG_CORRECTION = frozenset(
+    (
+        "correction", "corrected", "scratch that", "i was wrong", "that was wrong", "that's wrong", "was a mistake", "my mistake",
+        "i misspoke", "supersedes", "superseded", "erratum", "поправка", "исправлен", "ошибся", "ошиблась", "更正", "纠正", "修正",
+        "错了", "改为", "改成", "作废",
+    )
+)  # fmt: skip
+
+_PUNCTUATION = "".join(chr(c) if chr(c).isalnum() or chr(c) in "'-_" else " " for c in range(128))
+_CHINESE_CHARACTER = re.compile(r"[\u4e00-\u9fff]")
+_COMMON_CYRILLIC = "оаеи"
+
+
+def _by_first_word() -> dict[str, tuple[tuple[str, Signal], ...]]:
+    table: dict[str, list[tuple[str, Signal]]] = {}
+    for signal, phrases in _LATIN.items():
+        for phrase in phrases:
+            table.setdefault(phrase.split()[0].rstrip(":"), []).append((phrase, signal))
+    return {word: tuple(phrases) for word, phrases in table.items()}
+
+
+_PHRASES = _by_first_word()
+_FIRST_WORDS = frozenset(_PHRASES)
+
+
+def lower(text: str) -> str:
+    """Lower case of the same length, so that places found in it hold in the text."""
+    lowered = text.lower()
+    if len(lowered) != len(text):
+        lowered = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
+    return lowered if lowered.isascii() else lowered.replace("’", "'")
+
+
+def hits(lowered: str, signals: frozenset[Signal] = frozenset(Signal), *, limit: int = 64) -> Iterator[Hit]:
+    """The phrases that a text in lower case holds, at most ``limit`` places of each; always in the same order."""
+    is_ascii = lowered.isascii()
+    latin = lowered if is_ascii else lowered.encode("ascii", "replace").decode("ascii")
+    words = latin.translate(_PUNCTUATION).split()
+    for word in sorted(_FIRST_WORDS.intersection(words)):
+        for phrase, signal in _PHRASES[word]:
+            if signal in signals:
+                yield from _places(lowered, phrase, signal, limit, whole_words=True)
+    if Signal.ERROR in signals:
+        for signal, stem in _STEMS:
+            yield from _places(lowered, stem, signal, limit)
+    if is_ascii:
+        return
+    scripts = []
+    if any(vowel in lowered for vowel in _COMMON_CYRILLIC):
+        scripts.append(_CYRILLIC)
+    if _CHINESE_CHARACTER.search(lowered):
+        scripts.append(_CHINESE)
+    for script in scripts:
+        for signal, phrases in script.items():
+            for phrase in phrases if signal in signals else ():
+                yield from _places(lowered, phrase, signal, limit, starts_word=script is _CYRILLIC)
+
+
+def states_a_rule(lowered: str) -> Signal | None:
+    """The explicit decision, prohibition or correction that a text in lower case holds, if any."""
+    found: Signal | None = None
+    for hit in hits(lowered, frozenset((Signal.PROHIBITION, Signal.DECISION, Signal.CORRECTION)), limit=1):
+        if hit.signal is Signal.CORRECTION and lowered[hit.start : hit.end] not in _STRONG_CORRECTION:
+            continue
+        if hit.signal is Signal.PROHIBITION:
+            return hit.signal
+        found = found or hit.signal
+    return found
+
+
+def _places(
+    lowered: str, phrase: str, signal: Signal, limit: int, *, whole_words: bool = False, starts_word: bool = False
+) -> Iterator[Hit]:
+    found = lowered.find(phrase)
+    while found >= 0 and limit > 0:
+        end = found + len(phrase)
+        starts = not (whole_words or starts_word) or found == 0 or not lowered[found - 1].isalnum()
+        ends = not whole_words or end == len(lowered) or not lowered[end].isalnum()
+        if starts and ends:
+            limit -= 1
+            yield Hit(signal, found, end)
+        found = lowered.find(phrase, end)

@@ -1,0 +1,169 @@
+"""Which lines stand under "Worth recalling": the best that fit, no source more than its share, in the window's order."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from coatcheck.compaction import candidates
+from coatcheck.compaction.candidates import Candidate
+from coatcheck.compaction.instructions import reads_like_an_instruction
+from coatcheck.compaction.navigation import line_cost
+from coatcheck.compaction.quotable import OPEN, Quotable, with_state
+from coatcheck.compaction.quoting import around, one_line, shorten
+from coatcheck.domain.messages import PartKind
+from coatcheck.domain.runs import HandoffLine
+
+HASH_DIGITS = 12
+LINES_OF_A_SOURCE = 2
+LINES_OF_A_MESSAGE = 2
+MAX_LINES = 16
+
+_LONGEST_LINE_CHARS = 150
+_SHORTEST_LINE_CHARS = 60
+_EARLIER_SHARE = 0.4
+"""Of the room, what lines of earlier handoffs may take before this window's own."""
+_SEGMENTS_READ_FOR_IDENTIFIERS = 120
+_SEGMENTS_READ = 800
+"""Of a window of many megabytes, how many of the newest segments of the assistant and of tools are read for lines."""
+_EARLIER = "[earlier] "
+_EARLIER_LINE = re.compile(r"[0-9a-f]{12} (system|developer|user|assistant|tool)(?:: (.*))?")
+
+
+def choose(
+    quotables: Sequence[Quotable], earlier: Sequence[HandoffLine], focus: str | None, manifest_id: UUID, room: int
+) -> list[HandoffLine]:
+    """The lines, earlier handoffs' first, then this window's in its order; ``room`` counts each with its dash and line break."""
+    selection = _Selection(room, manifest_id, {quotable.sha256 for quotable in quotables})
+    ranked = _rank_earlier(earlier, has_newer_turn=any(quotable.role == "user" for quotable in quotables))
+    selection.offer_earlier(ranked, int(room * _EARLIER_SHARE))
+    selection.offer(candidates.by_signal(quotables if focus else _worth_reading(quotables), focus))
+    if selection.has_room:
+        unquoted = [quotable for quotable in quotables if not selection.quotes(quotable)]
+        selection.offer(candidates.by_identifier(unquoted[-_SEGMENTS_READ_FOR_IDENTIFIERS:]))
+    selection.offer_earlier(ranked, room)
+    return selection.in_order()
+
+
+def _worth_reading(quotables: Sequence[Quotable]) -> Sequence[Quotable]:
+    """What the user and the system said, and the newest of everything else."""
+    if len(quotables) <= _SEGMENTS_READ:
+        return quotables
+    older = [quotable for quotable in quotables[:-_SEGMENTS_READ] if quotable.role not in ("assistant", "tool")]
+    return [*older, *quotables[-_SEGMENTS_READ:]]
+
+
+class _Selection:
+    def __init__(self, room: int, manifest_id: UUID, present: set[str]) -> None:
+        self._room = room
+        self._taken = 0
+        self._manifest_id = manifest_id
+        self._present = present
+        self._line_chars = max(_SHORTEST_LINE_CHARS, min(_LONGEST_LINE_CHARS, room // 3))
+        self._earlier: list[tuple[int, HandoffLine]] = []
+        self._own: list[tuple[int, int, HandoffLine]] = []
+        self._of_source: Counter[str] = Counter()
+        self._of_message: Counter[int] = Counter()
+        self._segments: set[str] = set()
+        self._said: set[str] = set()
+
+    @property
+    def has_room(self) -> bool:
+        return len(self._own) + len(self._earlier) < MAX_LINES and self._room - self._taken > line_cost("") + HASH_DIGITS + 24
+
+    def quotes(self, quotable: Quotable) -> bool:
+        return quotable.sha256 in self._segments
+
+    def offer(self, ranked: Iterable[Candidate]) -> None:
+        withheld: list[Candidate] = []
+        for candidate in ranked:
+            if not self.has_room:
+                return
+            if self._may_take(candidate.quotable):
+                said = self._say(candidate)
+                if said is None:
+                    withheld.append(candidate)
+                elif said not in self._said:
+                    self._take(candidate, said)
+        for candidate in withheld:  # by hash and role only, and after everything that can be quoted
+            if self.has_room and self._may_take(candidate.quotable):
+                self._take(candidate, "")
+
+    def offer_earlier(self, ranked: Sequence[tuple[int, str, HandoffLine]], limit: int) -> None:
+        taken_before = self._taken
+        for order, source, line in ranked:
+            key = line.sha256 or line.text
+            if key in self._segments or (line.sha256 is not None and line.sha256 in self._present):
+                continue
+            cost = line_cost(line.text)
+            if not self.has_room or self._taken + cost > self._room or self._taken - taken_before + cost > limit:
+                continue
+            if source == "tool" and self._of_source["earlier"] >= LINES_OF_A_SOURCE:
+                continue
+            if source == "tool":
+                self._of_source["earlier"] += 1
+            self._segments.add(key)
+            self._taken += cost
+            self._earlier.append((order, line))
+
+    def in_order(self) -> list[HandoffLine]:
+        earlier = [line for _, line in sorted(self._earlier, key=lambda item: item[0])]
+        return earlier + [line for _, _, line in sorted(self._own, key=lambda item: item[:2])]
+
+    def _may_take(self, quotable: Quotable) -> bool:
+        if quotable.sha256 in self._segments or self._of_message[quotable.position] >= LINES_OF_A_MESSAGE:
+            return False
+        source = _source(quotable)
+        return source is None or self._of_source[source] < LINES_OF_A_SOURCE
+
+    def _say(self, candidate: Candidate) -> str | None:
+        """What the line says; None where it may not be quoted."""
+        quotable = candidate.quotable
+        raw = quotable.text[candidate.start : candidate.end]
+        line = one_line(raw)
+        if reads_like_an_instruction(line, quotable.role):
+            return None
+        before = one_line(quotable.text[candidate.start : candidate.hit_start])
+        line = line.lstrip("#>*-•|` ")
+        if quotable.kind is PartKind.TOOL_CALL and quotable.source:
+            line = f"{one_line(quotable.source)} {line}"
+        width = self._line_chars - HASH_DIGITS - len(quotable.role) - 3
+        shown = around(line, min(len(before), len(line)), min(len(before) + 20, len(line)), width)
+        return shorten(with_state(quotable, shown), width) if candidate.state_matters else shown
+
+    def _take(self, candidate: Candidate, said: str) -> None:
+        quotable = candidate.quotable
+        text = f"{quotable.sha256[:HASH_DIGITS]} {quotable.role}" + (f": {said}" if said else "")
+        if self._taken + line_cost(text) > self._room:
+            return
+        self._taken += line_cost(text)
+        self._segments.add(quotable.sha256)
+        if said:
+            self._said.add(said)
+        self._of_message[quotable.position] += 1
+        source = _source(quotable)
+        if source is not None:
+            self._of_source[source] += 1
+        self._own.append((quotable.position, candidate.start, HandoffLine(text, quotable.sha256, self._manifest_id)))
+
+
+def _source(quotable: Quotable) -> str | None:
+    """What may fill a handoff with its own words: a tool, by its name, in its calls or in its results."""
+    if quotable.role == "tool":
+        return f"result:{quotable.source or ''}"
+    return f"call:{quotable.source}" if quotable.source is not None else None
+
+
+def _rank_earlier(lines: Sequence[HandoffLine], *, has_newer_turn: bool) -> list[tuple[int, str, HandoffLine]]:
+    """(order, role, line), best first. What was open when it was quoted may be done by now."""
+    ranked: list[tuple[float, int, str, HandoffLine]] = []
+    for order, line in enumerate(lines):
+        match = _EARLIER_LINE.fullmatch(line.text)
+        role, said = (match[1], match[2] or "") if match else ("tool", line.text)
+        if has_newer_turn and said.startswith(OPEN):
+            said = _EARLIER + said.removeprefix(OPEN)
+            line = HandoffLine(f"{line.text[:HASH_DIGITS]} {role}: {said}", line.sha256, line.manifest_id)
+        ranked.append((-candidates.rank_text(said, role) if said else 0.0, -order, role, line))
+    return [(-negative_order, role, line) for _, negative_order, role, line in sorted(ranked, key=lambda item: item[:2])]

@@ -1,0 +1,32 @@
+"""What is kept before any model runs: tool, system and developer text, what is carried as it is, and recognised evidence."""
+
+from __future__ import annotations
+
+from coatcheck.compaction import evidence, lexicon
+from coatcheck.domain.messages import PartKind, Role
+from coatcheck.domain.placeholders import PLACEHOLDER
+
+_ROLES: dict[Role, str] = {"system": "system-role", "developer": "developer-role", "tool": "tool-role"}
+_KINDS: dict[PartKind, str] = {
+    PartKind.THINKING: "thinking",
+    PartKind.BLOB: "blob",
+    PartKind.OPAQUE: "opaque",
+    PartKind.TOOL_CALL: "tool-call",
+    PartKind.TOOL_RESULT: "tool-role",
+}
+
+
+def protect(role: Role, kind: PartKind, text: str) -> str | None:
+    """The name of what protects a segment, a short machine name; None where the router may decide."""
+    return _KINDS.get(kind) or _ROLES.get(role) or _protecting_text(text)
+
+
+def _protecting_text(text: str) -> str | None:
+    if "[REDACTED:" in text and PLACEHOLDER.search(text):
+        return "placeholder"
+    lowered = lexicon.lower(text)
+    found = evidence.find(text, lowered)
+    if found is not None:
+        return found
+    rule = lexicon.states_a_rule(lowered)
+    return rule.value if rule is not None else None

@@ -1,0 +1,72 @@
+"""What a handoff may quote: the segments of texts, tool calls and results, and whether the turn they belong to is over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from coatcheck.compaction.requests import asks
+from coatcheck.domain.messages import Message, PartKind, Role
+
+_QUOTED_KINDS = frozenset((PartKind.TEXT, PartKind.TOOL_CALL, PartKind.TOOL_RESULT))
+
+CLOSED = "[closed] "
+OPEN = "[open] "
+
+
+@dataclass(frozen=True, slots=True)
+class Quotable:
+    """One segment that may be quoted, at its first place in the window."""
+
+    sha256: str
+    text: str
+    role: Role
+    kind: PartKind
+    position: int
+    """Of the message in the window."""
+    begins_message: bool
+    source: str | None
+    """The tool that a call or result belongs to."""
+    answered: bool
+    """Whether the assistant ended a turn after it."""
+    in_last_turn: bool
+
+
+def is_quoted_kind(kind: PartKind) -> bool:
+    """Thinking is the model's own, blobs and opaque parts are no text: none of them is quoted."""
+    return kind in _QUOTED_KINDS
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Where the conversation's turns end, by position of the messages."""
+
+    last_end: int
+    last_user: int
+
+    @classmethod
+    def of(cls, messages: Sequence[Message]) -> Turns:
+        """A turn ends with an assistant's text that no call accompanies or follows directly."""
+        last_end = last_user = -1
+        for position, message in enumerate(messages):
+            kinds = {part.kind for part in message.parts}
+            if message.role == "user" and PartKind.TEXT in kinds:
+                last_user = position
+            elif message.role == "assistant" and PartKind.TEXT in kinds and PartKind.TOOL_CALL not in kinds:
+                following = messages[position + 1].role if position + 1 < len(messages) else "user"
+                if following not in ("assistant", "tool"):
+                    last_end = position
+        return cls(last_end, last_user)
+
+    def answered(self, position: int) -> bool:
+        return self.last_end > position
+
+    def in_last(self, position: int) -> bool:
+        return position >= self.last_user
+
+
+def with_state(quotable: Quotable, line: str) -> str:
+    """A user's line that asks for something, marked open or closed; any other line as it is."""
+    if quotable.role != "user" or not asks(line):
+        return line
+    return (CLOSED if quotable.answered else OPEN) + line

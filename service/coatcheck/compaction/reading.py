@@ -1,0 +1,111 @@
+"""A checked window without its secrets, as parts: redaction, and the earlier handoffs that it leaves alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from uuid import UUID
+
+from coatcheck.compaction.handoffs import HandoffSpan, may_hold_one, put_back, set_aside
+from coatcheck.compaction.pairing import Link, pair
+from coatcheck.compaction.window import MESSAGES, SYSTEM, CheckedWindow
+from coatcheck.domain.canonical import JsonObject, JsonValue, Path
+from coatcheck.domain.messages import Message, Part, Site, WireFormat, frame
+from coatcheck.domain.placeholders import PlaceholderKeys
+from coatcheck.domain.ports import Redacting
+
+Spans = Mapping[Path, tuple[HandoffSpan, ...]]
+Redact = Callable[[JsonValue], tuple[JsonValue, Mapping[str, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedWindow:
+    """The redacted messages as parts, the system field (if any) first; where earlier handoffs stand; what was redacted."""
+
+    messages: tuple[Message, ...]
+    handoffs: Mapping[tuple[int, int], tuple[HandoffSpan, ...]]
+    """By position in ``messages`` and part."""
+    redactions: Mapping[str, int]
+
+
+def read(
+    window: CheckedWindow,
+    times: Sequence[datetime],
+    wire: WireFormat,
+    redactor: Redacting,
+    keys: PlaceholderKeys,
+    known_handoffs: Mapping[str, UUID],
+) -> OpenedWindow:
+    """Redacts the window and opens it. Raises RedactionFailed, and InvalidRequest for a secret in a structural field."""
+    opening = _Opening(known_handoffs)
+
+    if window.system is not None:
+
+        def redact_system(system: JsonValue) -> tuple[JsonValue, Mapping[str, int]]:
+            redacted = redactor.redact_system(wire, system, keys, at=SYSTEM)
+            return redacted.system, redacted.counts
+
+        system, spans = opening.redact(window.system, wire.system_sites, redact_system)
+        sites = wire.system_sites(system)
+        opening.add(Message("system", frame(system, sites), times[0], is_system_field=True), sites, spans)
+
+    redacted = [opening.redact_message(index, message, wire, redactor, keys) for index, message in enumerate(window.messages)]
+    sites_by_message = [
+        sites if now is before else wire.sites(now)
+        for (now, _), before, sites in zip(redacted, window.messages, window.sites, strict=True)
+    ]
+    links_by_message = pair(sites_by_message)
+    for (message, spans), sites, links, time in zip(redacted, sites_by_message, links_by_message, times, strict=True):
+        parts = tuple(_linked(part, link) for part, link in zip(frame(message, sites), links, strict=True))
+        opening.add(Message(wire.role(message), parts, time), sites, spans)
+    return OpenedWindow(tuple(opening.messages), opening.handoffs, opening.redactions)
+
+
+@dataclass(slots=True)
+class _Opening:
+    known_handoffs: Mapping[str, UUID]
+    messages: list[Message] = field(default_factory=list)
+    handoffs: dict[tuple[int, int], tuple[HandoffSpan, ...]] = field(default_factory=dict)
+    redactions: Counter[str] = field(default_factory=Counter)
+
+    def add(self, message: Message, sites: Sequence[Site], spans: Spans) -> None:
+        for part_index, site in enumerate(sites):
+            if site.path in spans:
+                self.handoffs[len(self.messages), part_index] = spans[site.path]
+        self.messages.append(message)
+
+    def redact_message(
+        self, index: int, message: JsonObject, wire: WireFormat, redactor: Redacting, keys: PlaceholderKeys
+    ) -> tuple[JsonObject, Spans]:
+        def redact(value: JsonValue) -> tuple[JsonValue, Mapping[str, int]]:
+            redacted = redactor.redact_message(wire, _object(value), keys, at=(*MESSAGES, index))
+            return redacted.message, redacted.counts
+
+        value, spans = self.redact(message, lambda value: wire.sites(_object(value)), redact)
+        return _object(value), spans
+
+    def redact(self, value: JsonValue, sites_of: Callable[[JsonValue], Sequence[Site]], redact: Redact) -> tuple[JsonValue, Spans]:
+        """Redacts a value around its earlier handoffs; where that cannot be done, the whole of it."""
+        if self.known_handoffs and may_hold_one(value):
+            aside = set_aside(value, sites_of(value), self.known_handoffs)
+            if aside is not None:
+                without, counts = redact(aside.value)
+                restored = put_back(without, aside)
+                if restored is not None:
+                    self.redactions.update(counts)
+                    return restored
+        redacted, counts = redact(value)
+        self.redactions.update(counts)
+        return redacted, {}
+
+
+def _linked(part: Part, link: Link | None) -> Part:
+    return part if link is None else replace(part, group_id=link.group_id, name=part.name or link.name)
+
+
+def _object(value: JsonValue) -> JsonObject:
+    if not isinstance(value, dict):
+        raise TypeError("a message is an object")
+    return value

@@ -1,0 +1,86 @@
+"""Shorter forms of the segments that are routed to COMPRESS: one model proposes, two gates dispose, the exact text stays.
+
+Where a proposal is refused, or a stage is missing, the exact text stands and the decision says why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from coatcheck.compaction import fact_guard, stages
+from coatcheck.domain.canonical import encode, scalar_text, sha256_hex, sha256_of
+from coatcheck.domain.plans import PlanWarning
+from coatcheck.domain.ports import Compressor, EntailmentGate
+from coatcheck.domain.routes import Decision, Route
+from coatcheck.domain.segments import Reduction
+
+LEAST_MARGIN = 0.2
+"""The lead that the verdict "entailment" must have over the next: the label alone is not enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """For one text the decision and, where it was accepted, the reduction."""
+
+    decision: Decision
+    reduction: Reduction | None = None
+
+
+def reduce(
+    texts: Sequence[str], compressor: Compressor | None, gate: EntailmentGate | None
+) -> tuple[list[Reduced], list[PlanWarning]]:
+    """One result for each text, in one batch for each stage."""
+    if not texts:
+        return [], []
+    readable = [scalar_text(text) for text in texts]
+    proposed = stages.ask(None if compressor is None else lambda: compressor.compress(readable), len(texts))
+    if compressor is None or proposed.answer is None:
+        warning = stages.unavailable("compressor", proposed, f"{len(texts)} segments kept exact only")
+        return [_exact(f"compressor:{proposed.trouble}")] * len(texts), [warning]
+
+    refusals = [_refusal(text, proposal) for text, proposal in zip(readable, proposed.answer, strict=True)]
+    pairs = [
+        (text, proposal) for text, proposal, refusal in zip(readable, proposed.answer, refusals, strict=True) if refusal is None
+    ]
+    judged = stages.ask(None if gate is None else lambda: gate.judge(pairs), len(pairs)) if pairs else stages.Asked([])
+    if gate is None or judged.answer is None:
+        warnings = [stages.unavailable("entailment", judged, f"{len(pairs)} segments kept exact only")] if pairs else []
+        return [_exact(refusal or f"entailment:{judged.trouble}") for refusal in refusals], warnings
+
+    verdicts = iter(judged.answer)
+    results: list[Reduced] = []
+    for text, proposal, refusal in zip(texts, proposed.answer, refusals, strict=True):
+        if refusal is not None:
+            results.append(_exact(refusal))
+            continue
+        verdict = next(verdicts)
+        if not verdict.entailed or not math.isfinite(verdict.margin) or verdict.margin < LEAST_MARGIN:
+            results.append(_exact("reduction:unentailed"))
+            continue
+        raw = encode(proposal)
+        reduction = Reduction(
+            exact_sha256=sha256_of(text),
+            raw=raw,
+            sha256=sha256_hex(raw),
+            reducer_revision=f"{compressor.revision}+{gate.revision}",
+            verdicts={"facts": "kept", "entailment": "entailment", "margin": verdict.margin},
+        )
+        results.append(Reduced(Decision(Route.COMPRESS, "reduction:accepted"), reduction))
+    return results, []
+
+
+def _refusal(text: str, proposal: str) -> str | None:
+    """Why a proposal may not stand for its source, before any model is asked."""
+    if not proposal.strip():
+        return "reduction:empty"
+    if len(proposal) >= len(text):
+        return "reduction:not-shorter"
+    if scalar_text(proposal) != proposal or not fact_guard.survives(text, proposal):
+        return "reduction:fact-changed"
+    return None
+
+
+def _exact(reason: str) -> Reduced:
+    return Reduced(Decision(Route.KEEP, reason))

@@ -1,0 +1,41 @@
+"""Asking a model stage: an absent, failing or late model is an answer too, and never an error of the compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sized
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from coatcheck.domain.errors import StageUnavailable
+from coatcheck.domain.plans import PlanWarning
+
+Answer = TypeVar("Answer", bound=Sized)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[Answer]):
+    """The answer, or why there is none: ``unavailable`` (no model, overloaded, late) or ``failed`` (it broke)."""
+
+    answer: Answer | None
+    trouble: str = ""
+    detail: str = ""
+
+
+def ask(call: Callable[[], Answer] | None, expected: int | None = None) -> Asked[Answer]:
+    """Calls a stage. ``expected`` is the length that its answer must have."""
+    if call is None:
+        return Asked(None, "unavailable", "model not installed")
+    try:
+        answer = call()
+    except StageUnavailable as error:
+        return Asked(None, "unavailable", error.detail)
+    except Exception as error:  # A model may break in any way its libraries know; what it did is recorded, the text is kept.
+        return Asked(None, "failed", type(error).__name__)
+    if expected is not None and len(answer) != expected:
+        return Asked(None, "failed", f"{len(answer)} answers to {expected} questions")
+    return Asked(answer)
+
+
+def unavailable(stage: str, asked: Asked[Answer], consequence: str) -> PlanWarning:
+    """The warning about a stage that gave no answer."""
+    return PlanWarning("stage-unavailable", f"{stage}: {asked.detail}; {consequence}")

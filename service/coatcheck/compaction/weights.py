@@ -1,0 +1,68 @@
+"""What a line weighs under "Worth recalling": by what marks it, by who said it, and less where it is source code."""
+
+from __future__ import annotations
+
+import re
+
+from coatcheck.compaction.lexicon import Signal
+from coatcheck.domain.messages import Role
+
+_WEIGHTS: dict[Signal, dict[str, int]] = {
+    Signal.PROHIBITION: {"user": 92, "system": 80, "assistant": 62, "tool": 34},
+    Signal.CORRECTION: {"user": 90, "system": 60, "assistant": 66, "tool": 30},
+    Signal.DECISION: {"user": 84, "system": 56, "assistant": 74, "tool": 32},
+    Signal.ERROR: {"user": 34, "system": 10, "assistant": 30, "tool": 32},
+    Signal.OPEN: {"user": 0, "system": 0, "assistant": 70, "tool": 0},
+}
+"""A rule weighs most in the mouth of the one who may set it; a tool's output sets none."""
+_STRONG_ERROR_BONUS = 36
+_SECOND_SIGNAL_BONUS = 6
+_CODE_SHARE = 0.4
+"""What a line of source code weighs: ``except ValueError:`` reports no error, and a comment decides nothing."""
+_FOCUS_BASE, _FOCUS_SHARE = 40, 80
+_IDENTIFIER_BASE, _IDENTIFIER_EACH = 40, 2
+
+_STRONG_ERROR = re.compile(
+    r"\b(?:error|exception|fatal|panic|failed|failure)\b\s{0,2}[:(\[=]|\w(?:Error|Exception)\b: ?\S"
+    r"|\bexit(?:ed)?(?: with)? (?:code|status) [1-9]|\b(?:http|status)\W{0,3}[45]\d\d\b|not found\b|no such file|permission denied"
+    r"|timed? ?out\b|refused\b|\bcannot\b|unable to|ошибка:|не удалось|отказано|错误[:：]|失败|超时",
+    re.IGNORECASE,
+)
+_CODE_BEGINS = re.compile(
+    r"\s*(?:\d{1,6}[ \t]{0,4}[:|→-]?\s*)?(?:[-+>#*/]{1,3}\s*)?"  # a line number, a diff's sign, a comment's
+    r"(?:except|raise|catch|throw|import|from|def|class|return|if|elif|else|try|for|while|with|const|let|var|func|fn|public|private|"
+    r"static|async|await|assert|self\.|@\w|#include|//|/\*|\*/|</?\w)(?![\w'])"
+)
+_CODE_ENDS = frozenset(":;{}()[]=,>")
+
+
+def signal_weight(signal: Signal, role: Role | str) -> int:
+    """The weight of one phrase of the lexicon, by who said it."""
+    return _WEIGHTS[signal]["system" if role == "developer" else role]
+
+
+def line_weight(line: str, strongest: int, signals: set[Signal]) -> float:
+    """The weight of a line whose strongest phrase weighs so much."""
+    weight = float(strongest)
+    if strongest and _is_code(line):
+        weight *= _CODE_SHARE
+    if len(signals) > 1:
+        weight += _SECOND_SIGNAL_BONUS
+    if Signal.ERROR in signals and _STRONG_ERROR.search(line):
+        weight += _STRONG_ERROR_BONUS
+    return weight
+
+
+def focus_weight(found: int, terms: int) -> float:
+    """What a line gains for the focus terms that it holds."""
+    return _FOCUS_BASE + _FOCUS_SHARE * found / terms if found else 0.0
+
+
+def identifier_weight(identifiers: int) -> float:
+    """The weight of a line for its identifiers alone."""
+    return _IDENTIFIER_BASE + _IDENTIFIER_EACH * identifiers if identifiers else 0.0
+
+
+def _is_code(line: str) -> bool:
+    stripped = line.rstrip()
+    return stripped[-1:] in _CODE_ENDS and _CODE_BEGINS.match(stripped) is not None
