@@ -19,6 +19,9 @@ JsonObject = dict[str, JsonValue]
 Path = tuple[str | int, ...]
 """The way to a value inside a JSON document: keys and positions, outermost first."""
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+"""Made once: ``json.dumps`` makes one at each call, which is most of the cost of writing a key."""
+
 
 def parse(raw: bytes) -> JsonValue:
     """Reads JSON text in UTF-8. Raises MalformedJson on bad UTF-8, duplicate keys, NaN, infinities and absurd nesting."""
@@ -48,7 +51,7 @@ def parse_text(text: str) -> JsonValue:
 
 def to_text(value: JsonValue) -> str:
     """The canonical JSON text for rebuilding: keys in their order, no white space, nothing escaped that need not be."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def to_bytes(value: JsonValue) -> bytes:
