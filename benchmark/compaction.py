@@ -52,7 +52,7 @@ class Stages:
         return self.size_bytes / self.seconds[stage] / 1e6
 
     def as_json(self) -> JsonObject:
-        return {
+        stages: JsonObject = {
             stage: rounded(
                 {
                     "ms": seconds * 1_000,
@@ -64,6 +64,7 @@ class Stages:
             )
             for stage, seconds in self.seconds.items()
         }
+        return {"bytes": self.size_bytes, "segments": self.segments, "stages": stages}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +112,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Report:
     """The planner alone, then whole compactions; without an embedder the second part is left out, and the report says so."""
     messages = _long_window(options.seed)
-    stages = measure_stages(messages, options.rounds)
-    results: JsonObject = {"stages": stages.as_json(), "bytes": stages.size_bytes, "segments": stages.segments}
-    tables = [_stages_table(stages)]
+    planned = {
+        "histories": measure_stages(messages, options.rounds),
+        "diagnostics": measure_stages(diagnostics_window(options.seed), options.rounds),
+    }
+    results: JsonObject = {"planner": {name: stages.as_json() for name, stages in planned.items()}}
+    tables = [_stages_table(name, stages) for name, stages in planned.items()]
     notes: list[str] = []
     settings: JsonObject = {"rounds": options.rounds}
     embedder = build_embedder(options.embedder)
@@ -131,8 +135,8 @@ def run(options: argparse.Namespace) -> Report:
             whole = asyncio.run(measured(embedder.model))
         results["whole"] = whole.as_json()
         tables.append(_whole_table(whole))
-    shown = [name for name in stages.seconds if name != "floor"]
-    speeds = [stages.megabytes_per_s(name) for name in shown]
+    shown = [stage for stage in planned["histories"].seconds if stage != "floor"]
+    speeds = {name: [stages.megabytes_per_s(stage) for stage in shown] for name, stages in planned.items()}
     return Report(
         NAME,
         results,
@@ -140,7 +144,7 @@ def run(options: argparse.Namespace) -> Report:
         {"seed": options.seed, "sha256": sha256_hex(to_bytes(messages)), "messages": len(messages)},
         {} if embedder.model is None else {"embedder": embedder.model.revision},
         tuple(tables),
-        Picture("Planner by stage", "MB/s", tuple(shown), {"median": speeds}),
+        Picture("Planner by stage", "MB/s", tuple(shown), speeds),
         tuple(notes),
     )
 
@@ -235,12 +239,12 @@ def _long_window(seed: int) -> list[JsonValue]:
     return [message for number, record in enumerate(records) for message in call_and_result(number, record.tool, record.text)]
 
 
-def _stages_table(stages: Stages) -> Table:
+def _stages_table(name: str, stages: Stages) -> Table:
     rows: list[tuple[Cell, ...]] = [
-        (name, seconds * 1_000, stages.megabytes_per_s(name), int(stages.segments / seconds), seconds / stages.seconds["floor"])
-        for name, seconds in stages.seconds.items()
+        (stage, seconds * 1_000, stages.megabytes_per_s(stage), int(stages.segments / seconds), seconds / stages.seconds["floor"])
+        for stage, seconds in stages.seconds.items()
     ]
-    title = f"Planner, {stages.size_bytes:,} bytes in {stages.segments:,} segments (medians)"
+    title = f"Planner, {name}: {stages.size_bytes:,} bytes in {stages.segments:,} segments (medians)"
     return Table(title, ("stage", "ms", "MB/s", "segments/s", "times floor"), tuple(rows))
 
 
