@@ -59,7 +59,7 @@ Condition = Equals | AnyOf | AtLeast | AtMost | IdIn
 
 def tenant(scope: TenantScope | Scope) -> tuple[Condition, ...]:
     """What every point of the tenant fulfils. Raises ValueError where there is no tenant."""
-    if scope.tenant_id == NIL:
+    if not isinstance(scope, (TenantScope, Scope)) or scope.tenant_id == NIL:
         raise ValueError("a filter needs a tenant")
     return (Equals("tenant_id", str(scope.tenant_id)),)
 

@@ -132,16 +132,26 @@ class EmbeddingLanes:
                 self._calls -= 1
 
     async def _ask(self, lane: _Lane, work: Callable[[], R], limit_s: float) -> R:
-        future: Future[R] = Future()
+        job: _Job = _Job(lane, next(self._numbers), work, Future())
         with self._condition:
             if self._closed:
                 raise StageUnavailable("The service is shutting down.")
-            heapq.heappush(self._queue, _Job(lane, next(self._numbers), work, future))
+            heapq.heappush(self._queue, job)
             self._condition.notify()
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(future), limit_s)
+            found: R = await asyncio.wait_for(asyncio.wrap_future(job.future), limit_s)
         except TimeoutError as error:
             raise StageUnavailable("The embedder was late.") from error
+        finally:
+            self._forget(job)
+        return found
+
+    def _forget(self, job: _Job) -> None:
+        """Takes a job whose caller has left out of the queue, so that its text is not kept by a worker that stands still."""
+        with self._condition:
+            if job.future.cancelled() and job in self._queue:
+                self._queue.remove(job)
+                heapq.heapify(self._queue)
 
     def _run(self) -> None:
         while (job := self._next()) is not None:
