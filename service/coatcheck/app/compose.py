@@ -57,6 +57,7 @@ class Foundations:
     models: Models
     generation: Opened
     index: OpenedIndex
+    redactor: Redactor
     board: ProgressBoard
 
 
@@ -102,7 +103,8 @@ async def foundations(settings: Settings) -> AsyncIterator[Foundations]:
             await database.close()
         index = await open_index(settings, directory)
         stack.push_async_callback(index.index.close)
-        yield Foundations(settings, directory, rows.url, keyring, models, generation, index, board)
+        redactor = Redactor(cache_dir() / "rules")
+        yield Foundations(settings, directory, rows.url, keyring, models, generation, index, redactor, board)
 
 
 @asynccontextmanager
@@ -183,7 +185,6 @@ async def _catch_up(on: Foundations, parts: Collaborators, starting: Startup) ->
 
 def _parts(on: Foundations, database: Database, owner: str) -> Collaborators:
     settings = on.settings
-    redactor = Redactor(cache_dir() / "rules")
     journal = ErasureJournal(settings.erasure_journal or on.directory.journal, owner, on.keyring.journal_key())
     return Collaborators(
         settings=settings,
@@ -191,8 +192,8 @@ def _parts(on: Foundations, database: Database, owner: str) -> Collaborators:
         index=on.index.index,
         lanes=on.models.lanes,
         reranker=on.models.reranker,
-        planner=Planner(redactor, count_tokens=None),
-        redactor=redactor,
+        planner=Planner(on.redactor),
+        redactor=on.redactor,
         keyring=on.keyring,
         journal=journal,
         clock=utc_now,

@@ -37,6 +37,7 @@ async def in_process(settings: Settings) -> AsyncIterator[InProcess]:
     """Starts the app in this process and stops it. Raises RefusedToStart, StoreUnavailable, IndexUnavailable."""
     import httpx
 
+    logging.configure("error" if settings.log_level == "error" else "warning")
     async with running(settings) as app:
         key = app.directory.key_file.read_text("ascii").strip()
         yield InProcess(app, httpx.ASGITransport(app.asgi), key)

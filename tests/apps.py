@@ -1,0 +1,157 @@
+"""The whole app over real parts, for tests: a real database, the real embedded index, the real rules; only the model is small.
+
+``foundations`` opens what one process opens once; ``app_on`` composes an app on them. Two apps on the same foundations, each with
+its own owner, are two processes as far as leases and fences go.
+"""
+
+from __future__ import annotations
+
+import functools
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+import httpx
+
+from coatcheck.app.compose import App, Foundations, composed
+from coatcheck.app.data_dir import DataDirectory
+from coatcheck.app.models import open_models
+from coatcheck.app.storage import OpenedIndex
+from coatcheck.compaction.redaction.redactor import Redactor
+from coatcheck.identity import root_key
+from coatcheck.identity.credentials import new_api_key
+from coatcheck.identity.keyring import Keyring
+from coatcheck.identity.operations import EVERYTHING, MEMBER
+from coatcheck.identity.scopes import tenant_scope
+from coatcheck.index.edge import EdgeIndex
+from coatcheck.memory.keys import create_tenant
+from coatcheck.memory.startup import open_generation
+from coatcheck.ops.progress import ProgressBoard, standard_stages
+from coatcheck.settings import Settings, cache_dir, load
+from coatcheck.store import directory, principals
+from coatcheck.store.database import Database, WorkerTransaction
+from coatcheck.store.directory import ApiKeyRow
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Somebody with a key."""
+
+    tenant_id: UUID
+    principal_id: UUID
+    key: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.key}"}
+
+
+@functools.cache
+def rules() -> Redactor:
+    """The rules load once for all tests; the redactor holds no state."""
+    return Redactor(cache_dir() / "rules")
+
+
+def settings_for(database_url: str, folder: Path, **overrides: object) -> Settings:
+    """Quick where nobody watches: a small model, short intervals. A test overrides what it is about."""
+    quick: dict[str, object] = {
+        "data_dir": folder / "data",
+        "database_url": database_url,
+        "erasure_journal": folder / "journal",
+        "root_key": "ab" * 32,
+        "embedder": "hashing",
+        "reranker": "none",
+        "reconcile_interval_s": 0.05,
+        "drain_grace_s": 5,
+        "log_level": "error",
+    }
+    return load({}, **{**quick, **overrides})
+
+
+@asynccontextmanager
+async def foundations(database_url: str, folder: Path, **overrides: object) -> AsyncIterator[Foundations]:
+    """Rows in the given database, points in a folder of the test's own."""
+    settings = settings_for(database_url, folder, **overrides)
+    board = ProgressBoard(standard_stages(settings.stage_limit_s))
+    models = open_models(settings, board)
+    database = await Database.connect(database_url, pool_size=1)
+    try:
+        generation = await open_generation(database, settings, models.embedder_revision, models.dimensions)
+    finally:
+        await database.close()
+    with DataDirectory(settings.data_dir) as data:
+        index = EdgeIndex.open(data.index)
+        try:
+            assert settings.root_key is not None
+            keyring = Keyring(root_key.parse(settings.root_key.get_secret_value()))
+            opened = OpenedIndex(index, index.was_clean, index.flushed_at)
+            yield Foundations(settings, data, database_url, keyring, models, generation, opened, rules(), board)
+        finally:
+            await index.close()
+            await models.close()
+
+
+@asynccontextmanager
+async def app_on(on: Foundations, owner: str | None = None, *, alone: bool = False) -> AsyncIterator[App]:
+    """An app. ``alone``: as the only process of its data, which voids its predecessor's leases."""
+    async with composed(on, owner=owner, alone=alone) as app:
+        yield app
+
+
+@asynccontextmanager
+async def app(database_url: str, folder: Path, **overrides: object) -> AsyncIterator[App]:
+    """One app on foundations of its own."""
+    async with foundations(database_url, folder, **overrides) as on, app_on(on, alone=True) as one:
+        yield one
+
+
+def client(one: App, caller: Caller | None = None) -> httpx.AsyncClient:
+    """Over the routes, edge included, with the caller's key."""
+    return httpx.AsyncClient(
+        transport=httpx.ASGITransport(one.asgi), base_url="http://test", headers=caller.headers if caller else {}, timeout=60
+    )
+
+
+async def new_tenant(one: App) -> Caller:
+    """A tenant with its operator, who may do everything."""
+    tenant, key = await create_tenant(one.parts, f"tenant {secrets.token_hex(8)}", EVERYTHING)
+    principal_id = await one.parts.database.work(tenant_scope(tenant.tenant_id), principals.first)
+    assert principal_id is not None
+    return Caller(tenant.tenant_id, principal_id, key)
+
+
+async def new_principal(
+    one: App,
+    tenant_id: UUID,
+    operations: frozenset[str] = MEMBER,
+    sessions: frozenset[UUID] | None = None,
+    teams: tuple[UUID, ...] = (),
+) -> Caller:
+    """Another principal of the tenant, with a key of its own."""
+    fresh = new_api_key(tenant_id, one.parts.new_id())
+    principal_id = one.parts.new_id()
+
+    async def work(tx: WorkerTransaction) -> None:
+        await principals.insert(tx, principal_id, "somebody")
+        for team_id in teams:
+            await principals.insert_team(tx, team_id, "a team")
+            await principals.join_team(tx, principal_id, team_id)
+        row = ApiKeyRow(
+            key_id=fresh.key_id,
+            principal_id=principal_id,
+            name="test",
+            secret_hash=one.parts.keyring.key_hash(tenant_id, fresh.secret),
+            key_version=one.parts.keyring.version,
+            operations=operations,
+            sessions=sessions,
+            created_at=one.parts.clock(),
+            expires_at=None,
+            revoked_at=None,
+        )
+        await directory.insert_key(tx, row)
+
+    await one.parts.database.work(tenant_scope(tenant_id), work)
+    return Caller(tenant_id, principal_id, fresh.text)
