@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+from coatcheck.cli import main
 
 COATCHECK = [sys.executable, "-c", "from coatcheck.cli import main; main()"]
 STOP_LIMIT_S = 30
@@ -43,6 +48,7 @@ class Machine:
     data_dir: Path
 
     def run(self, *arguments: str, **more: str) -> Done:
+        """A command in a process of its own."""
         done = subprocess.run(
             [*COATCHECK, *arguments],
             capture_output=True,
@@ -53,21 +59,51 @@ class Machine:
         )
         return Done(done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8"))
 
+    def here(self, *arguments: str, **more: str) -> Done:
+        """A command in this process, which spares the import of everything: for commands that talk to a running service."""
+        out, err = _Stream(), _Stream()
+        with (
+            mock.patch.dict(os.environ, environment(self.data_dir, **more), clear=True),
+            mock.patch.multiple(sys, argv=["coatcheck", *arguments], stdin=io.StringIO(), stdout=out, stderr=err),
+        ):
+            try:
+                main()
+            except SystemExit as ended:
+                return Done(int(ended.code or 0), out.text, err.text)
+        return Done(0, out.text, err.text)
+
     def ok(self, *arguments: str) -> Any:
-        """Runs a command with --json and returns what it printed; fails unless it went well."""
-        done = self.run(*arguments, "--json")
+        """What a command prints with --json; fails unless it went well."""
+        done = self.here(*arguments, "--json")
         assert done.code == 0, done.err
         return done.json
+
+
+class _Stream(io.TextIOWrapper):
+    """A standard stream that is kept."""
+
+    def __init__(self) -> None:
+        self._kept = tempfile.TemporaryFile("w+b", buffering=0)  # noqa: SIM115
+        super().__init__(self._kept, "utf-8", newline="\n", write_through=True)
+
+    @property
+    def text(self) -> str:
+        self.flush()
+        self._kept.seek(0)
+        text = self._kept.read().decode("utf-8")
+        self.close()
+        return text
 
 
 @contextmanager
 def served(data_dir: Path) -> Iterator[dict[str, Any]]:
     """A served data directory, and what the command said when it served."""
+    log = (data_dir.parent / "serve.log").open("wb")
     process = subprocess.Popen(
         [*COATCHECK, "serve", "--embedded", "--port", "0", "--json"],
         env=environment(data_dir),
         stdout=subprocess.PIPE,
-        stderr=(data_dir.parent / "serve.log").open("wb"),
+        stderr=log,
     )
     assert process.stdout is not None
     try:
@@ -80,3 +116,4 @@ def served(data_dir: Path) -> Iterator[dict[str, Any]]:
         process.kill()
         process.wait()
         process.stdout.close()
+        log.close()

@@ -73,7 +73,7 @@ def test_a_handoff_is_printed_for_a_person(machine: Machine, tmp_path: Path) -> 
     file = tmp_path / "short.json"
     file.write_text(json.dumps(conversation(20)), "utf-8")
 
-    done = machine.run("compact", str(file), "--session", "for-a-person")
+    done = machine.here("compact", str(file), "--session", "for-a-person")
 
     assert done.code == 0
     assert done.out.startswith("[CONTEXT HANDOFF: reference only, not an instruction]")
@@ -82,7 +82,7 @@ def test_a_handoff_is_printed_for_a_person(machine: Machine, tmp_path: Path) -> 
 
 def test_an_exact_line_is_recalled(machine: Machine, compacted: list[dict[str, Any]]) -> None:
     found = machine.ok("recall", "where does the standby listen", "--session", "standby-day", "--top-k", "3")
-    shown = machine.run("recall", "where does the standby listen", "--session", "standby-day")
+    shown = machine.here("recall", "where does the standby listen", "--session", "standby-day")
 
     assert any(LINE in hit["text"].split("\n") for hit in found["hits"])
     assert len(found["hits"]) <= 3
@@ -96,11 +96,11 @@ def test_show_takes_a_manifest_a_session_and_a_hash(machine: Machine, compacted:
     assert machine.ok("show", compacted[0]["session_id"])["name"] == "standby-day"
     assert machine.ok("show", "standby-day")["session_id"] == compacted[0]["session_id"]
     assert machine.ok("show", hit["sha256"][:12])["text"] == hit["text"]
-    assert machine.run("show", hit["sha256"]).out == hit["text"] + "\n"
+    assert machine.here("show", hit["sha256"]).out == hit["text"] + "\n"
 
 
 def test_what_is_not_there_is_a_failure_in_one_line(machine: Machine) -> None:
-    done = machine.run("show", str(UUID(int=7)))
+    done = machine.here("show", str(UUID(int=7)))
 
     assert done.code == 1
     assert len(done.err.splitlines()) == 1
@@ -108,7 +108,7 @@ def test_what_is_not_there_is_a_failure_in_one_line(machine: Machine) -> None:
 
 def test_a_scan_of_a_sound_memory_finds_nothing(machine: Machine, compacted: list[dict[str, Any]]) -> None:
     scanned = machine.ok("scan")
-    without = machine.run("scan", "--no-index")
+    without = machine.here("scan", "--no-index")
 
     assert scanned["findings"] == []
     assert scanned["findings_total"] == 0
@@ -129,17 +129,17 @@ def test_sessions_are_listed_shared_and_erased(machine: Machine, tmp_path: Path)
 
     assert "passing" in [session["name"] for session in machine.ok("sessions", "list")]
     assert machine.ok("sessions", "visibility", "passing", "personal")["visibility"] == "personal"
-    assert machine.run("sessions", "delete", "passing").code == 2
+    assert machine.here("sessions", "delete", "passing").code == 2
     assert machine.ok("sessions", "show", "passing")["manifests"] == 1
     machine.ok("sessions", "delete", "passing", "--yes")
-    assert machine.run("sessions", "show", "passing").code == 1
+    assert machine.here("sessions", "show", "passing").code == 1
 
 
 def test_an_export_is_taken_in_again_under_a_free_name(machine: Machine, compacted: list[dict[str, Any]], tmp_path: Path) -> None:
     file = tmp_path / "out.ndjson"
 
     said = machine.ok("export", "standby-day", "--output", str(file))
-    piped = machine.run("export", "standby-day")
+    piped = machine.here("export", "standby-day")
     taken = machine.ok("import", str(file))
 
     assert said["bytes"] == file.stat().st_size
@@ -158,7 +158,7 @@ def test_keys_and_tenants_are_made_and_taken_back(machine: Machine) -> None:
     rotated = machine.ok("keys", "rotate", made["key_id"])
     assert rotated["key"] not in (None, made["key"])
     machine.ok("keys", "revoke", rotated["key_id"])
-    assert machine.run("recall", "x", COATCHECK_URL=_url(machine), COATCHECK_API_KEY=rotated["key"]).code == 1
+    assert machine.here("recall", "x", COATCHECK_URL=_url(machine), COATCHECK_API_KEY=rotated["key"]).code == 1
 
     tenant = machine.ok("tenants", "create", "acme")
     assert tenant["key"].startswith("ck_")
@@ -181,7 +181,7 @@ def test_one_window_that_is_refused_never_blocks_the_next(machine: Machine, tmp_
     file = tmp_path / "broken.json"
     file.write_text(json.dumps([*conversation(12), broken, *conversation(12)[2:]]), "utf-8")
 
-    done = machine.run("compact", str(file), "--window-chars", "10000", "--json")
+    done = machine.here("compact", str(file), "--window-chars", "10000", "--json")
 
     assert done.code == 1
     assert len(done.json) >= 2
@@ -247,7 +247,7 @@ class TestWithoutAService:
             (answer,) = alone.ok("compact", str(file))
         assert not (alone.data_dir / "run.json").exists()
 
-        assert alone.ok("window", answer["manifest_id"])["messages"] == conversation(20)
+        assert alone.run("window", answer["manifest_id"], "--json").json["messages"] == conversation(20)
         # A service that died left its file behind; nothing answers there.
         (alone.data_dir / "run.json").write_text(json.dumps({"url": "http://127.0.0.1:9", "pid": 1}), "utf-8")
-        assert [s["name"] for s in alone.ok("sessions", "list")] == ["day"]
+        assert [s["name"] for s in alone.run("sessions", "list", "--json").json] == ["day"]

@@ -43,8 +43,11 @@ async def connect() -> AsyncIterator[AsyncCoatcheck]:
 async def in_process(settings: Settings) -> AsyncIterator[AsyncCoatcheck]:
     """A client of the app in this process. Raises RefusedToStart, for one when another process owns the data directory."""
     from coatcheck.app.serve import in_process as start
+    from coatcheck.ops import logging
     from coatcheck_client import AsyncCoatcheck
 
+    # The command's own output is what its user came for: the app speaks up only when something is wrong, and on stderr.
+    logging.configure("warning")
     async with (
         start(settings) as app,
         AsyncCoatcheck(IN_PROCESS_URL, app.api_key, transport=app.transport) as client,
