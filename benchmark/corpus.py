@@ -160,6 +160,7 @@ class _Source(_Shape):
     facts: list[_Fact]
     questions: list[_Asked]
     distractors: list[_Family]
+    mentions: list[str]
     tail: list[str]
     diagnostics: list[str]
 
@@ -171,10 +172,13 @@ class _Source(_Shape):
 def _distractors(source: _Source, seed: int) -> list[Record]:
     draw = random.Random(f"distractors:{seed}")
     rows = [(family, row) for family in source.distractors for row in family.rows]
-    return [
-        Record(f"distractor-{number}", family.tool, _filled(Template(family.text).substitute(row), draw))
-        for number, (family, row) in enumerate(rows)
-    ]
+    mentions = dict(zip(draw.sample(range(len(rows)), len(source.mentions)), source.mentions, strict=True))
+    records: list[Record] = []
+    for number, (family, row) in enumerate(rows):
+        text = _filled(Template(family.text).substitute(row), draw)
+        mention = f"{mentions[number]}\n" if number in mentions else ""
+        records.append(Record(f"distractor-{number}", family.tool, text + mention))
+    return records
 
 
 def _lengthened(records: Sequence[Record], tail: Sequence[str], seed: int) -> list[Record]:
