@@ -8,7 +8,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from coatcheck.domain.errors import RefusedToStart
 from coatcheck.store.schema import APP_ROLE, OLDEST_SERVER, OWNER_ROLE, SCHEMA_REVISION, WORKER_ROLE
 
-_ROLES_PRESENT = sa.text("SELECT count(*) FROM pg_roles WHERE rolname IN (:owner, :app, :worker)")
+_MIGRATED = sa.text("""
+    SELECT (SELECT count(*) FROM pg_roles WHERE rolname IN (:owner, :app, :worker)) = 3
+           AND to_regclass('public.alembic_version') IS NOT NULL
+""")
 
 _READ_BACK = sa.text("""
     SELECT current_setting('server_version') AS server_version,
@@ -35,7 +38,7 @@ _REVISION = sa.text("SELECT version_num FROM alembic_version")
 async def read_back(connection: AsyncConnection) -> dict[str, str]:
     """The settings as the server names them. Raises RefusedToStart with every reason at once."""
     names = {"owner": OWNER_ROLE, "app": APP_ROLE, "worker": WORKER_ROLE}
-    if (await connection.scalar(_ROLES_PRESENT, names)) != len(names):
+    if not await connection.scalar(_MIGRATED, names):
         raise RefusedToStart("The database has not been migrated: run `coatcheck migrate` first.")
     row = (await connection.execute(_READ_BACK, names)).one()
     reasons = [

@@ -24,7 +24,7 @@ import sqlalchemy as sa
 
 from coatcheck.domain.errors import RefusedToStart
 from coatcheck.store.engine import DRIVER
-from coatcheck.store.engine_files import Programs, environment, find_programs, prepare_data_dir
+from coatcheck.store.engine_files import Programs, environment, find_account, find_programs, prepare_data_dir
 from coatcheck.store.roles import ensure_login, ensure_roles
 from coatcheck.store.schema import LOGIN_ROLE
 
@@ -76,15 +76,16 @@ class EmbeddedServer:
     def start(cls, data_dir: Path, *, allow_root_home: bool = False) -> EmbeddedServer:
         """Makes the cluster where there is none, and starts it. Raises RefusedToStart. Blocks until it takes connections."""
         data_dir = data_dir.expanduser().resolve()
-        programs = find_programs(data_dir)
-        prepare_data_dir(data_dir, programs, allow_root_home=allow_root_home)
+        account = find_account()
+        prepare_data_dir(data_dir, account, allow_root_home=allow_root_home)
+        programs = find_programs(data_dir, account)
         cluster = data_dir / "postgres"
         _ensure_cluster(cluster, programs)
         _end_predecessor(cluster)
         socket_dir = _socket_dir(cluster, programs)
         server = cls(_launch(cluster, socket_dir, data_dir / "postgres.log", programs), socket_dir, socket_dir != cluster)
         atexit.register(server._stop_at_exit)
-        _exit_in_order_at_sigterm()
+        exit_in_order_at_sigterm()
         try:
             server._wait_until_ready(data_dir / "postgres.log")
             server._ensure_database()
@@ -171,18 +172,28 @@ def _launch(cluster: Path, socket_dir: Path, log: Path, programs: Programs) -> p
     command = [str(programs.bin / "postgres"), "-D", str(cluster)]
     command += [argument for name, value in settings.items() for argument in ("-c", f"{name}={value}")]
     with open(log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as output:
-        # In a session of its own, so that an interrupt at the terminal reaches the service alone, which then stops it in order.
         return psutil.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", env=environment(),
-            start_new_session=True, umask=0o077, user=programs.uid, group=programs.gid, extra_groups=programs.extra_groups,
-        )  # fmt: skip
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd="/",
+            env=environment(),
+            umask=0o077,
+            # Its own session: an interrupt at the terminal reaches the service alone, which then stops the server in order.
+            start_new_session=True,
+            user=programs.account.uid if programs.account else None,
+            group=programs.account.gid if programs.account else None,
+            extra_groups=() if programs.account else None,
+        )
 
 
 def _end_predecessor(cluster: Path) -> None:
-    """Shuts down a server of this cluster that outlived its service, and clears a lock file that names somebody else.
+    """Shuts down a server of this cluster that outlived its service, and clears away the lock files of one that did not.
 
-    The process is recognised by its folder, not by the number in the lock file: after a reboot that number may be anybody's,
-    and PostgreSQL would either refuse to start or, asked to stop, signal a stranger.
+    A process is recognised by its folder, not by the number in a lock file: after a reboot that number may be anybody's, and
+    in a container whose first process reaps nobody a dead server keeps its number. PostgreSQL would refuse to start over
+    either, and, asked to stop, signal a stranger. Its own guard, the lock files, is lifted only when nothing is left running.
     """
     import psutil
 
@@ -192,14 +203,15 @@ def _end_predecessor(cluster: Path) -> None:
     for process in left_behind:
         if lines and process.pid == int(lines[0]):
             _shut_down(process)
-    _, alive = psutil.wait_procs([process for process in left_behind if process.is_running()], timeout=STOP_LIMIT_S)
+    _, alive = psutil.wait_procs(left_behind, timeout=STOP_LIMIT_S)
     for process in alive:
         process.kill()
     psutil.wait_procs(alive, timeout=STOP_LIMIT_S)
-    if lines and int(lines[0]) not in {process.pid for process in left_behind}:
-        lock_file.unlink(missing_ok=True)
-    if len(lines) > 4 and Path(lines[4]).name.startswith(_SOCKET_DIR_PREFIX) and Path(lines[4]).parent == _temporary():
-        shutil.rmtree(lines[4], ignore_errors=True)
+    socket_dir = Path(lines[4]) if len(lines) > 4 else cluster
+    if socket_dir.name.startswith(_SOCKET_DIR_PREFIX) and socket_dir.parent == _temporary():
+        shutil.rmtree(socket_dir, ignore_errors=True)
+    for left in (lock_file, cluster / _SOCKET_NAME, cluster / f"{_SOCKET_NAME}.lock"):
+        left.unlink(missing_ok=True)
 
 
 def _serves(process: psutil.Process, cluster: Path) -> bool:
@@ -239,8 +251,11 @@ def _temporary() -> Path:
     return Path("/tmp")  # tempfile's own may be long, and closed to others
 
 
-def _exit_in_order_at_sigterm() -> None:
-    """Lets a process that does not handle SIGTERM run its exit handlers, this server's among them."""
+def exit_in_order_at_sigterm() -> None:
+    """Lets a process that does not handle SIGTERM run its exit handlers, this server's among them.
+
+    A start in the main thread sees to it; a start in another thread cannot (signal(7)), so that process calls this itself.
+    """
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _exit)
 

