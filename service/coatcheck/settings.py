@@ -79,7 +79,7 @@ class Settings(BaseSettings):
     reranker: str = "auto"
     fusion_dense_weight: float = Field(default=1.0, ge=0)
     fusion_lexical_weight: float = Field(default=2.0, ge=0)
-    fusion_rrf_k: int = Field(default=60, ge=1)
+    fusion_rrf_k: int = Field(default=20, ge=1)
     recall_over_fetch: int = Field(default=4, ge=1)
 
     reconcile_interval_s: Seconds = 2

@@ -109,7 +109,7 @@ async def test_a_context_is_of_the_first_entry_and_its_times_and_roles_of_all(da
             last_at=EPOCH + HOUR,
             roles=("tool", "user"),
             kinds=("text", "tool_result"),
-            previous_text="q",
+            previous_texts=("q",),
         )
     }
 
@@ -124,14 +124,16 @@ async def test_when_the_first_entry_goes_the_context_is_the_next_ones(database: 
     found = await database.work(tenant.scope, lambda tx: entries.contexts(tx, session.session_id, [sha256_of("text")]))
 
     context = found[sha256_of("text")]
-    assert (context.manifest_id, context.ordinal, context.previous_text) == (second.manifest_id, 0, None)
+    assert (context.manifest_id, context.ordinal, context.previous_texts) == (second.manifest_id, 0, ())
     assert context.first_at == context.last_at == EPOCH + HOUR
 
 
-async def test_the_turn_before_is_the_last_text_of_an_earlier_message(database: Database, tenant: Tenancy) -> None:
+async def test_the_turns_before_are_the_last_texts_of_two_earlier_messages_newest_first(
+    database: Database, tenant: Tenancy
+) -> None:
     scope = await tenant.principal()
     session = await store_session(database, scope)
-    texts = ["first part", "second part", "thought", "answer one", "answer two"]
+    texts = ["first part", "second part", "thought", "answer one", "answer two", "later", "latest"]
     made = entries_of(texts)
     window = [
         made[0],
@@ -139,6 +141,8 @@ async def test_the_turn_before_is_the_last_text_of_an_earlier_message(database: 
         replace(made[2], message_index=1, kind=PartKind.THINKING),
         replace(made[3], message_index=2),
         replace(made[4], message_index=2, part_index=1),
+        replace(made[5], message_index=3),
+        replace(made[6], message_index=4),
     ]
     await store_run(database, scope, session, texts, window=window)
 
@@ -146,9 +150,11 @@ async def test_the_turn_before_is_the_last_text_of_an_earlier_message(database: 
         tenant.scope, lambda tx: entries.contexts(tx, session.session_id, [sha256_of(text) for text in texts])
     )
 
-    before = {text: found[sha256_of(text)].previous_text for text in texts}
-    assert before["first part"] is before["second part"] is None
-    assert before["answer one"] == before["answer two"] == "second part"
+    before = {text: found[sha256_of(text)].previous_texts for text in texts}
+    assert before["first part"] == before["second part"] == ()
+    assert before["answer one"] == before["answer two"] == ("second part",)
+    assert before["later"] == ("answer two", "second part")
+    assert before["latest"] == ("later", "answer two")
 
 
 @pytest.mark.parametrize("char", ["a", "é", "☕", "🧥", "\ud800"])
@@ -161,7 +167,7 @@ async def test_a_long_turn_before_is_cut_between_code_points(database: Database,
     await store_run(database, scope, session, [before, "text"])
 
     found = await database.work(tenant.scope, lambda tx: entries.contexts(tx, session.session_id, [sha256_of("text")]))
-    assert found[sha256_of("text")].previous_text == before[:2_000]
+    assert found[sha256_of("text")].previous_texts == (before[:1_000],)
 
 
 async def test_a_window_that_is_planned_again_replaces_the_old_one(database: Database, tenant: Tenancy) -> None:

@@ -151,7 +151,7 @@ async def composed(
         stack.callback(watchdog.stop)
         background = [asyncio.create_task(use_cases.reconciler.run())]
         if settings.embedded and alone:
-            background.append(asyncio.create_task(_flush(parts)))
+            background.append(asyncio.create_task(_flush(on, parts)))
         if parts.standing.building:
             background.append(asyncio.create_task(_close_generation(parts, starting)))
         try:
@@ -206,11 +206,15 @@ def _parts(on: Foundations, database: Database, owner: str) -> Collaborators:
     )
 
 
-async def _flush(parts: Collaborators) -> None:
+async def _flush(on: Foundations, parts: Collaborators) -> None:
+    """Puts an embedded index on disk every few seconds, and takes what was erased out of its files."""
     while True:
         await asyncio.sleep(parts.settings.index_flush_interval_s)
         with contextlib.suppress(IndexUnavailable):
             await parts.index.flush()
+            if parts.standing.erased and on.index.vacuum is not None:
+                parts.standing.erased = False
+                await on.index.vacuum()
 
 
 async def _close_generation(parts: Collaborators, starting: Startup) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -36,6 +37,8 @@ class OpenedIndex:
     index: VectorIndex
     was_clean: bool = True
     flushed_at: datetime | None = None
+    vacuum: Callable[[], Awaitable[bool]] | None = None
+    """Rewrites an embedded engine's files without what was deleted."""
 
 
 async def open_rows(settings: Settings, directory: DataDirectory) -> Rows:
@@ -73,4 +76,4 @@ async def open_index(settings: Settings, directory: DataDirectory) -> OpenedInde
     except ImportError as error:
         raise RefusedToStart("The embedded index is not installed: pip install 'coatcheck[embedded]'.") from error
     edge = await asyncio.to_thread(EdgeIndex.open, directory.index)
-    return OpenedIndex(edge, edge.was_clean, edge.flushed_at)
+    return OpenedIndex(edge, edge.was_clean, edge.flushed_at, edge.vacuum)

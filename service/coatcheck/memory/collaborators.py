@@ -31,6 +31,8 @@ class Standing:
     building: bool = False
     """True while a new generation is being filled: recall says so."""
     draining: bool = False
+    erased: bool = False
+    """True from an erasure until the engine's files were rewritten without it."""
 
 
 @dataclass(frozen=True, slots=True)

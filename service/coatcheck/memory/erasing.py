@@ -31,6 +31,7 @@ class Eraser:
         else:
             await self._manifest(scope, item)
         self._parts.metrics.erasures.inc()
+        self._parts.standing.erased = True
 
     async def _journal(self, scope: TenantScope, item: OutboxItem) -> None:
         now = self._parts.clock()

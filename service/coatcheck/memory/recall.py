@@ -23,7 +23,7 @@ from coatcheck.store.entries import EntryRef
 from coatcheck.store.segments import StoredSegment
 from coatcheck_client.wire import Ranks, RecallHit, RecallRequest, RecallResponse, SupersededBy, WarningOut
 
-MIN_CANDIDATES = 40
+MIN_CANDIDATES = 100
 """Passages asked of each leg at least: a segment may be several, and some may not survive verification."""
 RERANK_CANDIDATES = 20
 
@@ -109,21 +109,32 @@ class Recall:
         return await self._parts.index.search_dense(context.scope, self._parts.generation.number, vector, narrow, limit)
 
     async def _verify(self, context: RequestContext, candidates: Sequence[Candidate], top_k: int) -> list[Verified]:
-        """The candidates that PostgreSQL confirms, in their order. What it does not confirm is counted, never shown."""
+        """The best candidates that PostgreSQL confirms, in their order; what it does not confirm is counted, never shown."""
+        wanted = max(top_k, RERANK_CANDIDATES)
+        verified: list[Verified] = []
+        for start in range(0, len(candidates), wanted):
+            if len(verified) >= wanted:
+                break
+            verified += await self._confirmed(context, candidates[start : start + wanted])
+        return verified[:wanted]
+
+    async def _confirmed(self, context: RequestContext, candidates: Sequence[Candidate]) -> list[Verified]:
+        keys = [candidate.key for candidate in candidates]
 
         async def work(tx: ReadTransaction) -> tuple[dict[SegmentKey, StoredSegment], dict[SegmentKey, EntryRef]]:
-            keys = [candidate.key for candidate in candidates]
             return await segments.find_keys(tx, keys), await entries.newest_for(tx, keys)
 
         stored, newest = await self._parts.database.read(context.scope, work)
-        verified: list[Verified] = []
+        confirmed: list[Verified] = []
         for candidate in candidates:
             row, entry = stored.get(candidate.key), newest.get(candidate.key)
-            if row is None or entry is None or sha256_hex(row.segment.raw) != row.segment.sha256:
+            if not context.reaches(candidate.session_id):
+                self._parts.metrics.foreign_candidates.inc()
+            elif row is None or entry is None or sha256_hex(row.segment.raw) != row.segment.sha256:
                 self._parts.metrics.stale_candidates.inc()
-            elif context.sessions is None or candidate.session_id in context.sessions:
-                verified.append(Verified(candidate, row, entry))
-        return verified[: max(top_k, RERANK_CANDIDATES)]
+            else:
+                confirmed.append(Verified(candidate, row, entry))
+        return confirmed
 
     async def _rerank(self, query: str, request: RecallRequest, verified: list[Verified]) -> tuple[list[Verified], str]:
         if request.rerank != "on":

@@ -1,4 +1,4 @@
-"""What surrounds a segment: its first entry in the session, the turn before, and everywhere it stands.
+"""What surrounds a segment: its first entry in the session, the turns before, and everywhere it stands.
 
 The context goes into the lexical vector, and is the same however often the text comes again: it is the *first* entry's.
 """
@@ -17,11 +17,14 @@ from coatcheck.domain.canonical import decode
 from coatcheck.domain.messages import Role
 from coatcheck.store.database import WorkerTransaction
 
-PREVIOUS_TEXT_MAX_CHARS = 2_000
+PREVIOUS_TEXT_MAX_CHARS = 1_000
+PREVIOUS_TURNS = 2
+_LOOK_BACK = 64
+"""Entries looked back over: a turn behind one longer than this is not looked for."""
 _BYTES_PER_CHAR_MAX = 4
 
 # Grouped once, and the first entry then looked up by its key: a join of the two would be left to the planner's luck on tables
-# that have grown since it last counted. ``previous`` is the last stretch of text in an earlier message of the same window.
+# that have grown since it last counted. ``previous`` holds the last stretch of text of the messages before, newest first.
 _CONTEXTS = sa.text("""
     WITH standing AS (
         SELECT e.segment_sha256,
@@ -35,17 +38,20 @@ _CONTEXTS = sa.text("""
          WHERE e.tenant_id = :tenant AND e.session_id = :session AND e.segment_sha256 = ANY (:shas) AND r.erased_at IS NULL
          GROUP BY e.segment_sha256
     )
-    SELECT standing.*, first.role, first.kind, first.name, first.occurred_at, previous.head AS previous_head
+    SELECT standing.*, first.role, first.kind, first.name, first.occurred_at, previous.heads AS previous_heads
       FROM standing
       JOIN entries first
         ON first.tenant_id = :tenant AND first.manifest_id = standing.manifest_id AND first.ordinal = standing.ordinal
       LEFT JOIN LATERAL (
-           SELECT substring(g.raw FROM 1 FOR :head_bytes) AS head
-             FROM entries p
-             JOIN segments g ON g.tenant_id = p.tenant_id AND g.session_id = p.session_id AND g.sha256 = p.segment_sha256
-            WHERE p.tenant_id = :tenant AND p.manifest_id = first.manifest_id AND p.message_index < first.message_index
-              AND p.ordinal < first.ordinal AND p.kind IN ('text', 'tool_call', 'tool_result')
-            ORDER BY p.ordinal DESC LIMIT 1
+           SELECT array_agg(turn.head ORDER BY turn.message_index DESC) AS heads
+             FROM (SELECT DISTINCT ON (p.message_index) p.message_index, substring(g.raw FROM 1 FOR :head_bytes) AS head
+                     FROM entries p
+                     JOIN segments g
+                       ON g.tenant_id = p.tenant_id AND g.session_id = p.session_id AND g.sha256 = p.segment_sha256
+                    WHERE p.tenant_id = :tenant AND p.manifest_id = first.manifest_id
+                      AND p.ordinal >= first.ordinal - :look_back AND p.ordinal < first.ordinal
+                      AND p.message_index < first.message_index AND p.kind IN ('text', 'tool_call', 'tool_result')
+                    ORDER BY p.message_index DESC, p.ordinal DESC LIMIT :turns) turn
            ) previous ON true
 """)
 
@@ -65,7 +71,8 @@ class SegmentContext:
     last_at: datetime
     roles: tuple[str, ...]
     kinds: tuple[str, ...]
-    previous_text: str | None
+    previous_texts: tuple[str, ...]
+    """Of the turns before, newest first."""
 
 
 async def contexts(tx: WorkerTransaction, session_id: UUID, shas: Sequence[str]) -> dict[str, SegmentContext]:
@@ -77,6 +84,8 @@ async def contexts(tx: WorkerTransaction, session_id: UUID, shas: Sequence[str])
         "session": session_id,
         "shas": list(dict.fromkeys(shas)),
         "head_bytes": PREVIOUS_TEXT_MAX_CHARS * _BYTES_PER_CHAR_MAX,
+        "look_back": _LOOK_BACK,
+        "turns": PREVIOUS_TURNS,
     }
     return {row.segment_sha256: _context(row) for row in await tx.connection.execute(_CONTEXTS, parameters)}
 
@@ -93,7 +102,7 @@ def _context(row: sa.Row[Any]) -> SegmentContext:
         last_at=row.last_at,
         roles=tuple(row.roles),
         kinds=tuple(row.kinds),
-        previous_text=None if row.previous_head is None else _head(row.previous_head),
+        previous_texts=tuple(_head(head) for head in row.previous_heads or ()),
     )
 
 
