@@ -1,22 +1,24 @@
-"""The HTTP API over stand-ins for the use cases: what the edge, the routers and the problems do by themselves.
-
-``client`` and ``key`` are all that the tests of test_contract.py and test_every_route.py need: with the same two fixtures over
-the real app they hold there too.
-"""
+"""Two things to ask: ``client`` before a bench of made-up routes behind the real edge, ``served`` before the whole real app."""
 
 from __future__ import annotations
 
 import io
 import logging
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 import pytest
+import pytest_asyncio
 import structlog
 
+from coatcheck.app.compose import App
 from coatcheck.identity.credentials import ApiKey
 from coatcheck.ops.logging import configure
-from tests.api.standins import Bench
+from tests import apps
+from tests.api.bench import Bench
+from tests.apps import Caller
 from tests.identity.directory import MemoryDirectory
 
 
@@ -50,7 +52,7 @@ def key(directory: MemoryDirectory) -> ApiKey:
 
 @pytest.fixture
 async def client(bench: Bench) -> AsyncIterator[httpx.AsyncClient]:
-    """Sends no credential by itself."""
+    """Before the bench. Sends no credential by itself."""
     async with bench.client() as client:
         yield client
 
@@ -58,3 +60,21 @@ async def client(bench: Bench) -> AsyncIterator[httpx.AsyncClient]:
 @pytest.fixture
 def authorized(key: ApiKey) -> dict[str, str]:
     return {"Authorization": f"Bearer {key.text}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The whole app over real parts, and a tenant's operator."""
+
+    app: App
+    http: httpx.AsyncClient
+    """Sends no credential by itself."""
+    operator: Caller
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def served(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
+    """One app for a module; its tests run on the module's loop (``pytest.mark.asyncio(loop_scope="module")``)."""
+    folder: Path = tmp_path_factory.mktemp("served")
+    async with apps.app(database_url, folder) as app, apps.client(app) as http:
+        yield Served(app, http, await apps.new_tenant(app))

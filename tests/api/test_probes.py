@@ -7,10 +7,14 @@ import dataclasses
 import httpx
 import pytest
 
+from coatcheck.api import probes
 from coatcheck.api.probes import RecentReadiness
 from coatcheck.memory.readiness import ReadinessReport
+from coatcheck.ops.metrics import Metrics
 from coatcheck.ops.progress import ProgressBoard, standard_stages
-from tests.api.standins import READY, Bench, giving, raising
+from tests.api.bench import Bench
+
+READY = ReadinessReport(True, {"postgresql": "ok", "index": "ok"}, {"fsync": "on"}, 0.0, 0, 0)
 
 
 class Clock:
@@ -28,8 +32,22 @@ def clock() -> Clock:
 
 @pytest.fixture
 def bench(bench: Bench, clock: Clock) -> Bench:
+    """With the probes, over a board whose time the test moves."""
     bench.board = ProgressBoard(standard_stages(60), clock)
+    bench.inner.include_router(probes.router)
+    state = bench.inner.state
+    state.gate, state.progress, state.metrics = bench.gate, bench.board, Metrics(bench.board)
+    reports(bench, READY)
     return bench
+
+
+def reports(bench: Bench, report: ReadinessReport) -> None:
+    """From now on the service's readiness is this."""
+
+    async def ask() -> ReadinessReport:
+        return report
+
+    bench.inner.state.readiness = RecentReadiness(ask)
 
 
 async def test_an_idle_service_is_alive_and_ready(client: httpx.AsyncClient) -> None:
@@ -58,34 +76,31 @@ async def test_a_stuck_optional_stage_is_degraded_and_still_ready(bench: Bench, 
     assert (ready.status_code, ready.json()["status"], ready.json()["stuck"]) == (200, "degraded", ["rerank"])
 
 
-async def test_a_dependency_that_is_down_is_named_and_not_ready(bench: Bench) -> None:
+async def test_a_dependency_that_is_down_is_named_and_not_ready(bench: Bench, client: httpx.AsyncClient) -> None:
     down = dataclasses.replace(READY, ready=False, checks={"postgresql": "ok", "index": "index-unavailable"})
-    bench.use_cases["readiness"] = giving(down)
+    reports(bench, down)
 
-    async with bench.client() as client:
-        live, ready = await client.get("/livez"), await client.get("/readyz?verbose=1")
+    live, ready = await client.get("/livez"), await client.get("/readyz?verbose=1")
 
     assert live.status_code == 200
     assert (ready.status_code, ready.json()["status"]) == (503, "not-ready")
     assert ready.json()["checks"] == {"postgresql": "ok", "index": "index-unavailable", "drain": "ok"}
 
 
-async def test_a_readiness_that_fails_is_not_ready(bench: Bench) -> None:
-    bench.use_cases["readiness"] = raising(RuntimeError("secret host"))
+async def test_a_draining_service_is_alive_and_not_ready(bench: Bench, client: httpx.AsyncClient) -> None:
+    bench.gate.drain()
 
-    async with bench.client() as client:
-        answer = await client.get("/readyz")
+    live, ready = await client.get("/livez"), await client.get("/readyz?verbose")
 
-    assert answer.status_code == 500
-    assert "secret host" not in answer.text
+    assert live.status_code == 200
+    assert (ready.status_code, ready.json()["status"]) == (503, "draining")
+    assert ready.json()["checks"]["drain"] == "draining"
 
 
-async def test_the_details_are_durability_queue_and_checks(bench: Bench) -> None:
-    report = ReadinessReport(True, {"postgresql": "ok"}, {"fsync": "on"}, 12.34, 7, 1)
-    bench.use_cases["readiness"] = giving(report)
+async def test_the_details_are_durability_queue_and_checks(bench: Bench, client: httpx.AsyncClient) -> None:
+    reports(bench, ReadinessReport(True, {"postgresql": "ok"}, {"fsync": "on"}, 12.34, 7, 1))
 
-    async with bench.client() as client:
-        short, long = await client.get("/readyz"), await client.get("/readyz?verbose")
+    short, long = await client.get("/readyz"), await client.get("/readyz?verbose")
 
     assert short.json() == {"status": "ready"}
     assert long.json()["durability"] == {"fsync": "on"}

@@ -5,19 +5,17 @@ from __future__ import annotations
 import inspect
 from uuid import UUID
 
-import httpx
 import pytest
+from fastapi import HTTPException, Response
 
 from coatcheck.api.problems import problem, respond
 from coatcheck.domain import errors
 from coatcheck.domain.errors import CoatcheckError, FieldError
 from coatcheck_client.wire import Problem
-from tests.api.standins import Bench, raising
+from tests.api.bench import Bench
 
 REQUEST = UUID(int=5)
-EVERY_ERROR = [
-    one for _, one in inspect.getmembers(errors, inspect.isclass) if issubclass(one, CoatcheckError)
-]  # fmt: skip
+EVERY_ERROR = [one for _, one in inspect.getmembers(errors, inspect.isclass) if issubclass(one, CoatcheckError)]
 
 
 @pytest.mark.parametrize("error", EVERY_ERROR, ids=lambda one: one.__name__)
@@ -52,30 +50,46 @@ def test_places_are_listed_where_there_are_any() -> None:
 
 
 @pytest.mark.parametrize("error", [one for one in EVERY_ERROR if one.status != 401], ids=lambda one: one.__name__)
-async def test_what_a_use_case_raises_is_what_the_caller_gets(
+async def test_what_a_route_raises_is_what_the_caller_gets(
     bench: Bench, authorized: dict[str, str], error: type[CoatcheckError]
 ) -> None:
-    bench.use_cases["sessions"] = raising(error())
+    @bench.inner.get("/v1/raises")
+    async def fail() -> Response:
+        raise error
 
     async with bench.client() as client:
-        answer = await client.get("/v1/sessions", headers=authorized)
+        answer = await client.get("/v1/raises", headers=authorized)
 
     assert answer.status_code == error.status
     assert answer.json()["type"].endswith(":" + error.slug)
 
 
-async def test_json_nested_beyond_the_use_cases_reach_is_malformed(bench: Bench, authorized: dict[str, str]) -> None:
-    bench.use_cases["sessions"] = raising(RecursionError())
+async def test_json_nested_beyond_our_reach_is_malformed(bench: Bench, authorized: dict[str, str]) -> None:
+    @bench.inner.get("/v1/deep")
+    async def deep() -> Response:
+        raise RecursionError
 
     async with bench.client() as client:
-        answer = await client.get("/v1/sessions", headers=authorized)
+        answer = await client.get("/v1/deep", headers=authorized)
 
     assert (answer.status_code, answer.json()["type"]) == (400, "urn:coatcheck:problem:malformed")
 
 
-async def test_a_method_that_a_resource_does_not_know(client: httpx.AsyncClient, authorized: dict[str, str]) -> None:
-    answer = await client.put("/v1/sessions", headers=authorized)
+async def test_what_the_framework_refuses_is_refused_in_our_words(bench: Bench, authorized: dict[str, str]) -> None:
+    @bench.inner.get("/v1/teapot")
+    async def teapot() -> Response:
+        raise HTTPException(418, "secret words", {"X-Secret": "words", "Allow": "GET"})
 
-    assert answer.status_code == 405
-    assert answer.json()["type"].endswith(":method-not-allowed")
-    assert answer.headers["Allow"] == "GET"
+    @bench.inner.get("/v1/down")
+    async def down() -> Response:
+        raise HTTPException(502, "secret words")
+
+    async with bench.client() as client:
+        refused, failed = [await client.get(f"/v1/{name}", headers=authorized) for name in ("teapot", "down")]
+        method = await client.put("/v1/down", headers=authorized)
+
+    assert (refused.status_code, failed.status_code, method.status_code) == (422, 500, 405)
+    assert "secret" not in refused.text + failed.text
+    assert "X-Secret" not in refused.headers
+    assert method.json()["type"].endswith(":method-not-allowed")
+    assert method.headers["Allow"] == "GET"

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
 import uvicorn
+from fastapi import Request, Response
 
+from coatcheck.api.responses import Ndjson
 from coatcheck.identity.credentials import ApiKey
-from tests.api.standins import Bench, giving
+from tests.api.bench import Bench
 
 
 @pytest.fixture
 async def port(bench: Bench) -> AsyncIterator[int]:
-    config = uvicorn.Config(bench.app(), port=0, log_config=None, lifespan="off", access_log=False, ws="none")
+    """The bench behind the real server."""
+
+    @bench.inner.post("/v1/things")
+    async def make(request: Request) -> Response:
+        return Response(str(len(await request.body())), 201)
+
+    config = uvicorn.Config(bench.edge(), port=0, log_config=None, lifespan="off", access_log=False, ws="none")
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110 - the server offers no event
@@ -37,13 +46,19 @@ async def speak(port: int, *pieces: bytes) -> bytes:
     except (TimeoutError, ConnectionError):
         pass
     finally:
-        writer.close()
+        await close(writer)
     return answer
+
+
+async def close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
 
 
 def head(*lines: str, key: ApiKey | None = None) -> bytes:
     credential = [f"Authorization: Bearer {key.text}"] if key else []
-    return "\r\n".join(["POST /v1/recall HTTP/1.1", "Host: x", *credential, *lines, "", ""]).encode()
+    return "\r\n".join(["POST /v1/things HTTP/1.1", "Host: x", *credential, *lines, "", ""]).encode()
 
 
 async def test_a_stranger_who_asks_before_sending_is_told_no_and_not_to_go_on(port: int) -> None:
@@ -69,15 +84,15 @@ async def test_a_chunked_body_beyond_the_limit_is_refused_while_it_comes(port: i
 async def test_a_chunked_body_within_the_limit_is_read_whole(port: int, key: ApiKey) -> None:
     answer = await speak(port, head("Transfer-Encoding: chunked", key=key), b"2\r\n{}\r\n0\r\n\r\n")
 
-    assert answer.startswith(b"HTTP/1.1 422")
-    assert b"/query is required" in answer
+    assert answer.startswith(b"HTTP/1.1 201")
+    assert answer.endswith(b"\r\n\r\n2")
 
 
 async def test_a_body_longer_than_announced_is_no_part_of_the_request(port: int, key: ApiKey) -> None:
     answer = await speak(port, head("Content-Length: 2", key=key), b"{}" + b"x" * 100)
 
-    assert answer.startswith(b"HTTP/1.1 422")
-    assert answer.count(b"HTTP/1.1 2") == 0
+    assert answer.startswith(b"HTTP/1.1 201")
+    assert answer.count(b"HTTP/1.1 2") == 1
 
 
 async def test_a_body_that_never_comes_is_given_up(port: int, key: ApiKey, bench: Bench) -> None:
@@ -85,7 +100,7 @@ async def test_a_body_that_never_comes_is_given_up(port: int, key: ApiKey, bench
     writer.write(head("Content-Length: 10", key=key) + b"{")
 
     answer = await asyncio.wait_for(reader.read(65_536), 5)
-    writer.close()
+    await close(writer)
 
     assert answer.startswith(b"HTTP/1.1 408")
     assert bench.gate.in_flight == 0
@@ -93,8 +108,12 @@ async def test_a_body_that_never_comes_is_given_up(port: int, key: ApiKey, bench
 
 @pytest.fixture
 def endless(bench: Bench) -> asyncio.Event:
-    """An export that never ends; the event says that it was closed."""
+    """A stream that never ends; the event says that it was closed."""
     closed = asyncio.Event()
+
+    @bench.inner.get("/v1/endless")
+    async def stream() -> Response:
+        return await Ndjson.begin(lines())
 
     async def lines() -> AsyncIterator[bytes]:
         try:
@@ -104,18 +123,14 @@ def endless(bench: Bench) -> asyncio.Event:
         finally:
             closed.set()
 
-    bench.use_cases["export_session"] = giving(lines())
     return closed
 
 
-async def test_a_reader_of_an_export_who_hangs_up_ends_it(endless: asyncio.Event, port: int, key: ApiKey, bench: Bench) -> None:
+async def test_a_reader_who_hangs_up_ends_the_stream(endless: asyncio.Event, port: int, key: ApiKey, bench: Bench) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    request = (
-        f"GET /v1/sessions/00000000-0000-0000-0000-000000000001/export HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key.text}"
-    )
-    writer.write(request.encode() + b"\r\n\r\n")
+    writer.write(f"GET /v1/endless HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key.text}\r\n\r\n".encode())
     await reader.readuntil(b"{}\n")
-    writer.close()
+    await close(writer)
 
     await asyncio.wait_for(endless.wait(), 5)
 

@@ -24,8 +24,8 @@ import structlog
 TEXT_FIELDS = frozenset(
     {
         "action", "code", "event", "exception", "frames", "index", "kind", "legs", "level", "logger", "method", "mode", "model",
-        "operation", "outcome", "owner", "point", "problem", "reason", "revision", "role", "route", "slug", "stage", "stages", "state",
-        "status", "timestamp", "version",
+        "operation", "outcome", "owner", "point", "problem", "reason", "revision", "role", "route", "slug", "stage", "stages",
+        "state", "status", "timestamp", "version",
     }
 )  # fmt: skip
 MAX_TEXT = 200
