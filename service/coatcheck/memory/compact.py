@@ -43,7 +43,7 @@ from coatcheck.memory.finish import Finisher
 from coatcheck.memory.flights import Flights
 from coatcheck.memory.persist import SessionRaced, persist
 from coatcheck.memory.responses import compaction_response
-from coatcheck.ops.faults import reach, reach_async
+from coatcheck.ops.faults import reach_async
 from coatcheck.store import run_leases, runs, tombstones
 from coatcheck.store.database import ReadTransaction
 from coatcheck_client.wire import CompactionRequest, CompactionResponse
@@ -149,7 +149,7 @@ class Compact:
         if persisted is None:
             return await self._once(asked, flight)
         self._persisted.add(flight)
-        reach("after-persist")
+        await reach_async("after-persist")
         timed = {**persisted.timings_ms, "persist": round((time.monotonic() - started) * 1_000)}
         return await self._finish(asked, dataclasses.replace(persisted, timings_ms=timed), lease, created=True)
 

@@ -9,7 +9,7 @@ from coatcheck.domain.scopes import TenantScope
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.journal import JournalLine
 from coatcheck.memory.projection import Projector
-from coatcheck.ops.faults import reach, reach_async
+from coatcheck.ops.faults import reach_async
 from coatcheck.store import entries, outbox, projections, run_leases, runs, segments, sessions
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.projections import ProjectionRow
@@ -43,12 +43,13 @@ class Eraser:
 
     async def _session(self, scope: TenantScope, item: OutboxItem) -> None:
         await self._parts.index.delete_session(scope, item.session_id)
-        reach("after-points-erased")
+        await reach_async("after-points-erased")
 
         async def rows(tx: WorkerTransaction) -> None:
             await self._sweep_later(tx, item, await run_leases.leased_until(tx, item.session_id))
             await sessions.delete(tx, item.session_id)
             await outbox.complete(tx, item)
+            await reach_async("inside-rows-erased")
 
         await self._parts.database.work(scope, rows)
 
@@ -62,7 +63,7 @@ class Eraser:
 
         removed = await self._parts.database.work(scope, doomed)
         await self._projector.remove(scope, item.session_id, removed)
-        reach("after-points-erased")
+        await reach_async("after-points-erased")
 
         async def rows(tx: WorkerTransaction) -> None:
             await self._sweep_later(tx, item, await run_leases.leased_until(tx, item.session_id, manifest_id))
@@ -75,6 +76,7 @@ class Eraser:
             for sha in dict.fromkeys([*orphaned, *saved]):
                 await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.UPSERT, item.session_id, segment_sha256=sha)
             await outbox.complete(tx, item)
+            await reach_async("inside-rows-erased")
 
         await self._parts.database.work(scope, rows)
 

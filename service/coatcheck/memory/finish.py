@@ -16,7 +16,7 @@ from coatcheck.domain.scopes import TenantScope
 from coatcheck.domain.sessions import Session
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.projection import Projected, Projector
-from coatcheck.ops.faults import reach, reach_async
+from coatcheck.ops.faults import reach_async
 from coatcheck.store import entries, outbox, projections, run_leases, runs, segment_contexts, sessions
 from coatcheck.store.database import WorkerTransaction
 
@@ -58,7 +58,7 @@ class Finisher:
             )
         except _Refused:
             raise await self._withdraw(scope, run, projected) from None
-        reach("after-acknowledge")
+        await reach_async("after-acknowledge")
         return finished
 
     async def _session(self, scope: TenantScope, run: Run) -> Session:
@@ -83,6 +83,7 @@ class Finisher:
         finished = await runs.find(tx, run.manifest_id)
         if finished is None:
             raise _Refused
+        await reach_async("inside-acknowledge")
         return finished
 
     async def _withdraw(self, scope: TenantScope, run: Run, projected: Projected) -> CoatcheckError:
@@ -117,6 +118,7 @@ class Finisher:
             alive = True
             while alive:
                 await asyncio.sleep(lease_s / 3)
+                await reach_async("before-renew")
                 with contextlib.suppress(StoreUnavailable):
                     alive = await self._parts.database.work(scope, renewed)
 

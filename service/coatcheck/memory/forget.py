@@ -21,7 +21,7 @@ from coatcheck.memory.access import owned_session
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.erasing import Eraser
 from coatcheck.memory.rerender import without_manifest
-from coatcheck.ops.faults import reach, reach_async
+from coatcheck.ops.faults import reach_async
 from coatcheck.store import audit, entries, outbox, runs, sessions, tombstones
 from coatcheck.store.database import WorkerTransaction
 
@@ -104,7 +104,7 @@ async def mark_manifest(parts: Collaborators, tx: WorkerTransaction, session: Se
         rendered = without_manifest(other, session.name, parts.settings.public_url, run.manifest_id, shas)
         await tombstones.insert(tx, "handoff", [other.handoff.sha256], session.session_id, other.manifest_id, session.acl, now)
         await runs.replace_handoff(tx, other.manifest_id, rendered)
-    reach("inside-erase-mark")
+    await reach_async("inside-erase-mark")
 
 
 def _tags(parts: Collaborators, tx: WorkerTransaction, sha256s: Sequence[str]) -> list[str]:

@@ -19,6 +19,7 @@ from typing import Literal
 from uuid import UUID
 
 from coatcheck.domain.errors import RefusedToStart
+from coatcheck.ops.faults import reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ class ErasureJournal:
             written = file.write(raw)
             if written != len(raw):
                 raise OSError("the erasure journal took only part of a line")
+            reach("inside-journal")
             os.fsync(file.fileno())
         if fresh:
             _fsync_directory(self._directory)

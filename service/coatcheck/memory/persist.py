@@ -14,7 +14,7 @@ from coatcheck.domain.runs import Run
 from coatcheck.domain.sessions import Session
 from coatcheck.identity.context import RequestContext
 from coatcheck.memory.collaborators import Collaborators
-from coatcheck.ops.faults import reach
+from coatcheck.ops.faults import reach_async
 from coatcheck.store import entries, outbox, runs, segments, sessions
 from coatcheck.store.database import WriteTransaction
 
@@ -42,7 +42,7 @@ async def persist(
         stored = dataclasses.replace(run, counts=counts)
         if not await runs.insert(tx, stored):
             raise _Stored
-        reach("inside-persist")
+        await reach_async("inside-persist")
         await entries.insert(tx, session.session_id, run.manifest_id, plan.entries)
         await outbox.enqueue(tx, parts.new_id(), OutboxKind.UPSERT, session.session_id, manifest_id=run.manifest_id)
         return stored

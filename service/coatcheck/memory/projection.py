@@ -19,7 +19,7 @@ from coatcheck.index.lexical import analyse_document
 from coatcheck.index.passages import dense_worthy, split
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.context import lexical_context
-from coatcheck.ops.faults import reach
+from coatcheck.ops.faults import reach_async
 from coatcheck.store import projections, segment_contexts, segments
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.projections import ProjectionRow
@@ -70,9 +70,9 @@ class Projector:
             sources = await self._outstanding(scope, session, sha256s[start : start + SLICE])
             if sources:
                 points = await self._points(scope, session, sources)
-                reach("before-upsert")
+                await reach_async("before-upsert")
                 await self._parts.index.upsert(scope, [point for group in points for point in group])
-                reach("after-upsert")
+                await reach_async("after-upsert")
                 lexical_only += sum(1 for group in points if all(point.dense is None for point in group))
                 rows += [self._row(session, source, len(group)) for source, group in zip(sources, points, strict=True)]
         return Projected(tuple(rows), lexical_only)

@@ -19,6 +19,7 @@ from coatcheck.index.lexical import ANALYSER_REVISION
 from coatcheck.memory.collaborators import Collaborators, Generation
 from coatcheck.memory.journal import ErasureJournal, JournalLine
 from coatcheck.memory.reconcile import Reconciler
+from coatcheck.ops.faults import reach_async
 from coatcheck.settings import Settings
 from coatcheck.store import directory, generations, outbox, projections, run_leases, runs, tombstones
 from coatcheck.store.database import Database, DirectoryTransaction, WorkerTransaction
@@ -103,9 +104,11 @@ class Startup:
         now = self._parts.clock()
         for scope in await self._tenants():
             await self._parts.database.work(scope, lambda tx: run_leases.void_leases(tx, now))
+        await reach_async("after-leases-voided")
 
     async def fill_generation(self) -> None:
         """Enqueues every acknowledged run of every tenant; the reconciler projects them."""
+        await reach_async("before-fill")
         for scope in await self._tenants():
             await self._parts.database.work(scope, outbox.enqueue_every_run)
 
@@ -131,6 +134,7 @@ class Startup:
             for session_id, passages in recorded.items():
                 if await self._parts.index.count(scope, session_id, generation) != passages:
                     await self._project_again(scope, session_id)
+                    await reach_async("inside-recovery")
                     sessions_again += 1
             await self._reconciler.drain_tenant(scope.tenant_id)
         if sessions_again:

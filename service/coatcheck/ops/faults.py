@@ -37,9 +37,10 @@ class _Armed:
 
 
 class Hold:
-    """A point at which the test has the first arrival wait. Works for one event loop, where the test runs too."""
+    """A point at which the test has arrivals wait. Works for one event loop, where the test runs too."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, first_alone: bool = False) -> None:
+        self._first_alone = first_alone
         self._arrived = asyncio.Event()
         self._released = asyncio.Event()
         self.arrivals = 0
@@ -55,7 +56,8 @@ class Hold:
     async def arrive(self) -> None:
         self.arrivals += 1
         self._arrived.set()
-        await self._released.wait()
+        if self.arrivals == 1 or not self._first_alone:
+            await self._released.wait()
 
 
 _lock = threading.Lock()
@@ -108,11 +110,14 @@ async def reach_async(name: str) -> None:
 
 
 @asynccontextmanager
-async def held(name: str) -> AsyncIterator[Hold]:
-    """For a test of what happens meanwhile: arrivals at ``reach_async(name)`` wait until ``release`` or the block's end."""
+async def held(name: str, *, first_alone: bool = False) -> AsyncIterator[Hold]:
+    """For a test of what happens meanwhile: arrivals at ``reach_async(name)`` wait until ``release`` or the block's end.
+
+    ``first_alone``: only the first of them; who comes later overtakes it.
+    """
     if name in _holds:
         raise ValueError(f"the point {name} is held already")
-    hold = _holds[name] = Hold()
+    hold = _holds[name] = Hold(first_alone=first_alone)
     try:
         yield hold
     finally:
