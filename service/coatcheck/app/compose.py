@@ -150,6 +150,8 @@ async def composed(
         watchdog.start(asyncio.get_running_loop())
         stack.callback(watchdog.stop)
         background = [asyncio.create_task(use_cases.reconciler.run())]
+        # The rules are compiled once for each machine and loaded once for each process: not while the first caller waits.
+        background.append(asyncio.create_task(asyncio.to_thread(on.redactor.warm)))
         if settings.embedded and alone:
             background.append(asyncio.create_task(_flush(on, parts)))
         if parts.standing.building:
