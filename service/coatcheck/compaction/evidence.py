@@ -28,7 +28,7 @@ _UUID = re.compile(r"-(?<=[0-9a-f]{8}-)[0-9a-f]{4}-")
 _IPV4 = re.compile(r"\.(?<=\d\.)\d{1,3}\.\d{1,3}\.\d{1,3}(?!\w)")
 _IPV6 = re.compile(r":[0-9a-f]{0,4}:[0-9a-f]{0,4}:[0-9a-f]{0,4}(?<=[0-9a-f:])|::1\b")
 _PORT = re.compile(r":(?<=[A-Za-z0-9\]]:)\d{2,5}\b")
-_PORT_WORD = re.compile(r"(?:ports?\b|порт\w{0,3}|端口)\W{0,3}\d{2,5}")
+_PORT_WORD = re.compile(r"(?:ports?\b|порт|端口)\D{0,12}\d{2,5}")
 _EMAIL = re.compile(r"@(?<=[\w.+-]@)[\w-]{1,63}\.[A-Za-z]")
 _VERSION = re.compile(r"\.(?<=\d\.)\d{1,6}\.\d|v(?:(?<!\wv)\d{1,4}\b|ersions?\W{0,3}v?\d)|верси\w{1,2}\W{0,3}v?\d|版本\W{0,3}v?\d")
 _UNIT = re.compile(

@@ -64,7 +64,7 @@ def _quote(quotable: Quotable, room: int) -> str | None:
 
 
 def _tools(names: Iterable[str]) -> str:
-    counted = Counter(shorten(one_line(name), 40) for name in names if name)
+    counted = Counter(shorten(one_line(name[:80]), 40) for name in names if name)
     if not counted:
         return ""
     most = sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:_TOOLS_NAMED]

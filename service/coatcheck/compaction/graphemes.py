@@ -14,6 +14,7 @@ _SURE = regex.compile(
     r"|[\p{GCB=Control}\p{GCB=LF}]|\p{GCB=CR}(?!\n)"
 )
 """Ends at a boundary whatever stands further left (rules GB4 to GB7 and GB999), so that \\X need not start at the text's start."""
+_PREPEND = regex.compile(r"\p{GCB=Prepend}")
 _LOOK_BACK_CHARS = 64
 
 
@@ -34,6 +35,8 @@ class Boundaries:
         if place <= self._start or place >= len(self._text):
             return True
         before, after = self._text[place - 1], self._text[place]
+        if " " <= after <= "~" or "\u3400" <= after <= "\u9fff":
+            return _PREPEND.match(before) is None  # nothing but GB9b joins a Latin letter or an ideograph to what is before it
         if before < "\x7f" and after < "\x7f":
             return before != "\r" or after != "\n"
         anchor = self._sure_before(place)

@@ -11,7 +11,7 @@ from coatcheck.compaction import candidates
 from coatcheck.compaction.candidates import Candidate
 from coatcheck.compaction.instructions import reads_like_an_instruction
 from coatcheck.compaction.navigation import line_cost
-from coatcheck.compaction.quotable import OPEN, Quotable, with_state
+from coatcheck.compaction.quotable import EARLIER, OPEN, Quotable, with_state
 from coatcheck.compaction.quoting import around, one_line, shorten
 from coatcheck.domain.messages import PartKind
 from coatcheck.domain.runs import HandoffLine
@@ -28,7 +28,6 @@ _EARLIER_SHARE = 0.4
 _SEGMENTS_READ_FOR_IDENTIFIERS = 120
 _SEGMENTS_READ = 800
 """Of a window of many megabytes, how many of the newest segments of the assistant and of tools are read for lines."""
-_EARLIER = "[earlier] "
 _EARLIER_LINE = re.compile(r"[0-9a-f]{12} (system|developer|user|assistant|tool)(?:: (.*))?")
 
 
@@ -128,7 +127,7 @@ class _Selection:
         before = one_line(quotable.text[candidate.start : candidate.hit_start])
         line = line.lstrip("#>*-•|` ")
         if quotable.kind is PartKind.TOOL_CALL and quotable.source:
-            line = f"{one_line(quotable.source)} {line}"
+            line = f"{one_line(quotable.source[:80])} {line}"
         width = self._line_chars - HASH_DIGITS - len(quotable.role) - 3
         shown = around(line, min(len(before), len(line)), min(len(before) + 20, len(line)), width)
         return shorten(with_state(quotable, shown), width) if candidate.state_matters else shown
@@ -163,7 +162,7 @@ def _rank_earlier(lines: Sequence[HandoffLine], *, has_newer_turn: bool) -> list
         match = _EARLIER_LINE.fullmatch(line.text)
         role, said = (match[1], match[2] or "") if match else ("tool", line.text)
         if has_newer_turn and said.startswith(OPEN):
-            said = _EARLIER + said.removeprefix(OPEN)
+            said = EARLIER + said.removeprefix(OPEN)
             line = HandoffLine(f"{line.text[:HASH_DIGITS]} {role}: {said}", line.sha256, line.manifest_id)
         ranked.append((-candidates.rank_text(said, role) if said else 0.0, -order, role, line))
     return [(-negative_order, role, line) for _, negative_order, role, line in sorted(ranked, key=lambda item: item[:2])]

@@ -7,7 +7,7 @@ same models gives the same plan.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -15,7 +15,6 @@ from uuid import UUID
 from coatcheck.compaction import (
     excerpt,
     generated,
-    legibility,
     lines,
     pieces,
     protection,
@@ -97,13 +96,16 @@ class Planner:
         entailment: EntailmentGate | None = None,
         summariser: Summariser | None = None,
         count_tokens: TokenCounter | None = None,
+        dense_worthy: Callable[[str], bool] | None = None,
     ) -> None:
+        """``dense_worthy`` says which texts an embedder can make something of: the plan warns of those that it cannot."""
         self._redactor = redactor
         self._router = router
         self._compressor = compressor
         self._entailment = entailment
         self._summariser = summariser
         self._count_tokens = count_tokens
+        self._dense_worthy = dense_worthy
 
     @property
     def revisions(self) -> dict[str, str]:
@@ -142,7 +144,7 @@ class Planner:
             handoff=handoff,
             counts=counts,
             earlier_handoffs=tuple(dict.fromkeys(p.handoff_manifest_id for p in cut if p.handoff_manifest_id is not None)),
-            warnings=tuple(decided.warnings + token_warnings + handoff_warnings + _legibility_warnings(stored)),
+            warnings=tuple(decided.warnings + token_warnings + handoff_warnings + self._lexical_warnings(stored)),
             revisions=self.revisions,
         )
 
@@ -223,6 +225,14 @@ class Planner:
             raise NoProgress(f"The handoff would have {handoff.chars} characters, the window has {window_chars}.")
         return handoff, warnings
 
+    def _lexical_warnings(self, stored: Stored) -> list[PlanWarning]:
+        if self._dense_worthy is None:
+            return []
+        count = sum(1 for text in stored.segments if not self._dense_worthy(text))
+        if not count:
+            return []
+        return [PlanWarning("lexical-only", f"{count} segments of encoded, minified or repeating text are found by words only")]
+
 
 _CARRIED = {
     "handoff": Decision(Route.KEEP, "earlier-handoff"),
@@ -241,11 +251,3 @@ def _limit(max_handoff_chars: int, window_chars: int, cut: Sequence[Piece]) -> i
 def _excerpt(quotables: Sequence[Quotable], cut: Sequence[Piece], room: int) -> Overview:
     names = [piece.part.name or "" for piece in cut if piece.part.kind is PartKind.TOOL_CALL and piece.segment_index == 0]
     return excerpt.excerpt(quotables, names, room)
-
-
-def _legibility_warnings(stored: Stored) -> list[PlanWarning]:
-    count = sum(1 for text in stored.segments if legibility.illegible(text) is not None)
-    if not count:
-        return []
-    detail = f"{count} segments of base64, minified or repeating text are found by their words only"
-    return [PlanWarning("lexical-only", detail)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from coatcheck.compaction.lexicon import Signal, hits, lower
 from coatcheck.compaction.requests import asks
 from coatcheck.domain.messages import Message, PartKind, Role
 
@@ -12,6 +13,9 @@ _QUOTED_KINDS = frozenset((PartKind.TEXT, PartKind.TOOL_CALL, PartKind.TOOL_RESU
 
 CLOSED = "[closed] "
 OPEN = "[open] "
+EARLIER = "[earlier] "
+
+_LEFT_TO_DO = frozenset((Signal.OPEN,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,13 @@ class Turns:
 
 
 def with_state(quotable: Quotable, line: str) -> str:
-    """A user's line that asks for something, marked open or closed; any other line as it is."""
-    if quotable.role != "user" or not asks(line):
-        return line
-    return (CLOSED if quotable.answered else OPEN) + line
+    """A line that asks for something, or says what is left to do, marked by whether that still stands."""
+    if quotable.role == "user" and asks(line):
+        return (CLOSED if quotable.answered else OPEN) + line
+    if quotable.role == "assistant" and not quotable.in_last_turn and _LEFT_TO_DO.intersection(_signals(line)):
+        return EARLIER + line
+    return line
+
+
+def _signals(line: str) -> set[Signal]:
+    return {hit.signal for hit in hits(lower(line), _LEFT_TO_DO, limit=1)}

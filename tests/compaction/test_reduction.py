@@ -1,0 +1,85 @@
+"""A proposal stands only when both gates pass it; otherwise the exact text does, with the reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from coatcheck.compaction.reduction import Reduced, reduce
+from coatcheck.domain.canonical import decode, sha256_of
+from coatcheck.domain.errors import StageUnavailable
+from coatcheck.domain.ports import Compressor, EntailmentGate
+from coatcheck.domain.routes import Route
+from tests.compaction.making import Absent, OverlapGate, Replies, WordDropper
+
+_TEXT = "The garden slowly becomes very quiet again."
+
+
+def _one(text: str, compressor: Compressor | None, gate: EntailmentGate | None) -> Reduced:
+    (reduced,), _ = reduce([text], compressor, gate)
+    return reduced
+
+
+def test_an_accepted_reduction_carries_its_hash_and_its_verdicts() -> None:
+    reduced = _one(_TEXT, WordDropper(("slowly", "very")), OverlapGate())
+
+    assert reduced.decision.route is Route.COMPRESS
+    reduction = reduced.reduction
+    assert reduction is not None
+    assert decode(reduction.raw) == "The garden becomes quiet again."
+    assert reduction.exact_sha256 == sha256_of(_TEXT)
+    assert reduction.sha256 == sha256_of("The garden becomes quiet again.")
+    assert reduction.reducer_revision == "word-dropper/1+overlap-gate/1"
+    assert reduction.verdicts == {"facts": "kept", "entailment": "entailment", "margin": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("proposal", "reason"),
+    [
+        ("", "reduction:empty"),
+        ("  \n", "reduction:empty"),
+        (_TEXT, "reduction:not-shorter"),
+        (_TEXT + " And more.", "reduction:not-shorter"),
+        ("The garden is loud.", "reduction:fact-changed"),
+        ("the garden becomes quiet.", "reduction:fact-changed"),
+        ("garden \ud83d quiet", "reduction:fact-changed"),
+    ],
+)
+def test_what_is_no_reduction_leaves_the_exact_text(proposal: str, reason: str) -> None:
+    gate = OverlapGate()
+
+    reduced = _one(_TEXT, Replies(proposal), gate)
+
+    assert (reduced.decision.route, reduced.decision.reason, reduced.reduction) == (Route.KEEP, reason, None)
+    assert gate.asked == 0
+
+
+@pytest.mark.parametrize("gate", [OverlapGate(margin=0.05), OverlapGate(margin=float("nan"))])
+def test_the_label_alone_is_not_enough(gate: OverlapGate) -> None:
+    assert _one(_TEXT, WordDropper(("slowly",)), gate).decision.reason == "reduction:unentailed"
+
+
+@pytest.mark.parametrize(
+    ("compressor", "gate", "reason"),
+    [
+        (None, OverlapGate(), "compressor:unavailable"),
+        (Absent(StageUnavailable("late")), OverlapGate(), "compressor:unavailable"),
+        (Absent(IndexError("percentiles")), OverlapGate(), "compressor:failed"),
+        (WordDropper(("slowly",)), None, "entailment:unavailable"),
+        (WordDropper(("slowly",)), Absent(StageUnavailable("late")), "entailment:unavailable"),
+        (WordDropper(("slowly",)), Absent(ValueError("x")), "entailment:failed"),
+    ],
+)
+def test_without_a_stage_the_exact_text_stands_and_a_warning_counts(
+    compressor: Compressor | None, gate: EntailmentGate | None, reason: str
+) -> None:
+    (reduced,), warnings = reduce([_TEXT], compressor, gate)
+
+    assert (reduced.decision.route, reduced.decision.reason) == (Route.KEEP, reason)
+    assert [warning.code for warning in warnings] == ["stage-unavailable"]
+    assert "1 segments" in warnings[0].detail
+
+
+def test_each_text_has_its_own_verdict() -> None:
+    results, _ = reduce([_TEXT, "slowly", "It is slowly not so."], WordDropper(("slowly", "not")), OverlapGate())
+
+    assert [result.decision.reason for result in results] == ["reduction:accepted", "reduction:empty", "reduction:fact-changed"]
