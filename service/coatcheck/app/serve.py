@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import signal
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -60,6 +62,16 @@ async def _serve(settings: Settings) -> None:
                 host, port = self.servers[0].sockets[0].getsockname()[:2]
                 app.directory.publish_url(f"http://{f'[{host}]' if ':' in host else host}:{port}")
                 log.info("serving", port=port)
+
+            @contextlib.contextmanager
+            def capture_signals(self) -> Iterator[None]:
+                """As the library's, without raising the signal again at the end: the app is still to be stopped in order."""
+                before = {sig: signal.signal(sig, self.handle_exit) for sig in (signal.SIGINT, signal.SIGTERM)}
+                try:
+                    yield
+                finally:
+                    for sig, handler in before.items():
+                        signal.signal(sig, handler)
 
             def handle_exit(self, sig: int, frame: FrameType | None) -> None:
                 app.parts.standing.draining = True
