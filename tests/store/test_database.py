@@ -65,13 +65,15 @@ async def test_both_sides_of_a_deadlock_succeed(database: Database, tenant: Tena
     for principal_id in (first, second):
         await database.work(tenant.scope, lambda tx, id=principal_id: principals.insert(tx, id, "locked"))  # type: ignore[misc]
     attempts = 0
+    both_hold_one = asyncio.Barrier(2)
     rename = sa.text("UPDATE principals SET name = name || '!' WHERE principal_id = :id")
 
     async def work(tx: WorkerTransaction, order: tuple[object, object]) -> None:
         nonlocal attempts
         attempts += 1
         await tx.connection.execute(rename, {"id": order[0]})
-        await asyncio.sleep(0.05)
+        if attempts <= 2:
+            await both_hold_one.wait()
         await tx.connection.execute(rename, {"id": order[1]})
 
     await asyncio.gather(
@@ -79,7 +81,7 @@ async def test_both_sides_of_a_deadlock_succeed(database: Database, tenant: Tena
         database.work(tenant.scope, lambda tx: work(tx, (second, first))),
     )
 
-    assert attempts > 2
+    assert attempts == 3
     names = [await database.work(tenant.scope, lambda tx, id=id: principals.find(tx, id)) for id in (first, second)]  # type: ignore[misc]
     assert [row and row.name for row in names] == ["locked!!", "locked!!"]
 

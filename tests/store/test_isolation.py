@@ -151,6 +151,15 @@ async def test_a_reader_writes_nothing_to_a_session_it_may_only_read(database: D
     assert taken is None
 
 
+async def test_a_window_stands_in_the_session_of_its_run_and_in_no_other_of_its_owners(database: Database, tenant: Tenancy) -> None:
+    owner = await tenant.principal()
+    here, there = await keep(database, owner), await keep(database, owner)
+    entry = replace(entries_of([TEXT])[0], ordinal=9)
+
+    with pytest.raises(CoatcheckError, match="42501"):
+        await database.write(owner, lambda tx: entries.insert(tx, here.session.session_id, there.run.manifest_id, [entry]))
+
+
 async def test_nobody_makes_a_session_in_anothers_name(database: Database, tenant: Tenancy, other_tenant: Tenancy) -> None:
     mine, yours = await tenant.principal(), await tenant.principal()
     squatted = replace(session_of(mine), owner_id=yours.principal_id)
