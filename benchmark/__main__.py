@@ -22,6 +22,8 @@ BENCHMARKS = {
     "start": "what the command and the service import, and the time until ready",
 }
 _NEED_DATA = ("recall",)
+_PAGE_WIDTH = 132
+"""Where nobody watches a terminal."""
 
 
 class Benchmark(Protocol):
@@ -39,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.plot is not None and find_spec("matplotlib") is None:
         print("--plot needs matplotlib: install the extra 'bench'.", file=sys.stderr)
         return 2
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=_PAGE_WIDTH)
     for name in names:
         console.rule(f"{name}: {BENCHMARKS[name]}", align="left")
         report = _load(name).run(options if options.name == name else _parser().parse_args([name]))

@@ -130,7 +130,7 @@ def run(options: argparse.Namespace) -> Report:
 
             async def measured(bare: Embedder) -> Whole:
                 async with running(service_settings) as service:
-                    return await measure_whole(service, bare, options.seed, options.rounds)
+                    return await measure_whole(service.client, bare, options.seed, options.rounds)
 
             whole = asyncio.run(measured(embedder.model))
         results["whole"] = whole.as_json()

@@ -79,12 +79,12 @@ async def _run(options: argparse.Namespace) -> Report:
     with tempfile.TemporaryDirectory(prefix="coatcheck-qa-") as folder:
         settings = settings_for(Path(folder), embedder=options.embedder)
         async with running(settings) as service:
-            compacted = await service.compact(
+            client, revisions = service.client, service.revisions
+            compacted = await client.compact(
                 corpus.messages(), session=SESSION, format="openai-chat", times=corpus.times(), deadline_s=DEADLINE_S
             )
-            results, notes = await check_retained(service, corpus, compacted)
-            materials = await gather(service, corpus, compacted, options.rerank)
-            revisions = (await service.manifest(compacted.manifest_id)).revisions
+            results, notes = await check_retained(client, corpus, compacted)
+            materials = await gather(client, corpus, compacted, options.rerank)
     materials = [material for material in materials if material.arm in options.arms]
     scored: dict[str, list[Scored]] = {}
     if options.endpoint:

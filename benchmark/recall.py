@@ -65,7 +65,6 @@ class Stored:
     session_id: UUID
     turns_of: Mapping[str, frozenset[str]]
     segments: int
-    revisions: Mapping[str, str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,21 +105,22 @@ async def _measure(
 ) -> Report:
     settings = settings_for(folder, embedder=embedder)
     async with running(settings) as service:
+        revisions = service.revisions
         start = perf_counter()
-        stored = [await store(service, conversation, window_chars) for conversation in conversations]
+        stored = [await store(service.client, conversation, window_chars) for conversation in conversations]
         ingest_s = perf_counter() - start
     outcomes: dict[str, list[Outcome]] = {}
     notes = []
     for arm in arms:
         async with running(settings_for(folder, embedder=embedder, **arm.settings)) as service:
-            missing = await _unavailable(service, arm)
+            missing = await _unavailable(service.client, arm)
             if missing:
                 notes.append(f"{arm.name}: not measured, {missing}.")
                 continue
             outcomes[arm.name] = [
                 outcome
                 for number, (conversation, kept) in enumerate(zip(conversations, stored, strict=True))
-                for outcome in await ask(service, conversation, kept, arm, "tuning" if number < tuning else "held_out")
+                for outcome in await ask(service.client, conversation, kept, arm, "tuning" if number < tuning else "held_out")
             ]
     turns = sum(len(conversation.turn_ids) for conversation in conversations)
     unknown = sum(1 for c in conversations for q in c.questions if not set(q.evidence) <= c.turn_ids)
@@ -134,7 +134,7 @@ async def _measure(
         results,
         effective(settings) | {"window_chars": window_chars, "tuning_conversations": tuning},
         {"sha256": digest, "conversations": len(conversations)},
-        stored[0].revisions,
+        revisions,
         _tables(outcomes),
         Picture(
             "Evidence recall, all questions",
@@ -150,7 +150,6 @@ async def store(service: AsyncCoatcheck, conversation: Conversation, window_char
     """Compacts the conversation window by window and maps what was stored back to its turns."""
     turns_of: dict[str, set[str]] = defaultdict(set)
     session_id: UUID | None = None
-    manifests: list[UUID] = []
     for window in conversation.windows(window_chars):
         answer = await service.compact(
             [turn.as_message() for turn in window],
@@ -160,12 +159,10 @@ async def store(service: AsyncCoatcheck, conversation: Conversation, window_char
             deadline_s=DEADLINE_S,
         )
         session_id = answer.session_id
-        manifests.append(answer.manifest_id)
         await _map_entries(service, answer.manifest_id, window, turns_of)
     if session_id is None:
         raise ValueError("a conversation without turns cannot be asked")
-    revisions = (await service.manifest(manifests[-1])).revisions
-    return Stored(session_id, {sha: frozenset(turns) for sha, turns in turns_of.items()}, len(turns_of), revisions)
+    return Stored(session_id, {sha: frozenset(turns) for sha, turns in turns_of.items()}, len(turns_of))
 
 
 async def ask(service: AsyncCoatcheck, conversation: Conversation, stored: Stored, arm: Arm, half: str) -> list[Outcome]:

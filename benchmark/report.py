@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as RichTable
 
@@ -74,7 +75,7 @@ def write_json(report: Report, path: Path) -> None:
 def show(report: Report, console: Console) -> None:
     """Prints the tables and the notes."""
     for table in report.tables:
-        drawn = RichTable(title=table.title, title_justify="left")
+        drawn = RichTable(title=table.title, title_justify="left", box=SIMPLE_HEAD)
         for position, column in enumerate(table.columns):
             drawn.add_column(column, justify="left" if position == 0 else "right")
         for row in table.rows:

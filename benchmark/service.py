@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from coatcheck.domain.canonical import JsonObject, JsonValue
@@ -39,13 +40,24 @@ def effective(settings: Settings) -> JsonObject:
     return {name: shown[name] for name in _MEASURED if name in shown}
 
 
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The running app: its routes behind the SDK, and what decides its figures by revision."""
+
+    client: AsyncCoatcheck
+    revisions: dict[str, str]
+
+
 @asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[AsyncCoatcheck]:
-    """The app, started on these settings and stopped at the end, behind the SDK."""
+async def running(settings: Settings) -> AsyncIterator[Service]:
+    """The app, started on these settings and stopped at the end."""
     from coatcheck.app.serve import in_process
 
     async with (
-        in_process(settings) as service,
-        AsyncCoatcheck(URL, service.api_key, transport=service.transport) as client,
+        in_process(settings) as app,
+        AsyncCoatcheck(URL, app.api_key, transport=app.transport) as client,
     ):
-        yield client
+        parts = app.app.parts
+        generation = {"embedder": parts.generation.embedder_revision, "analyser": parts.generation.analyser_revision}
+        reranker = {} if parts.reranker is None else {"reranker": parts.reranker.revision}
+        yield Service(client, parts.planner.revisions | generation | reranker)
