@@ -7,6 +7,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+import sqlalchemy as sa
 
 from coatcheck.domain.canonical import sha256_of
 from coatcheck.domain.entries import Entry
@@ -168,6 +169,19 @@ async def test_a_long_turn_before_is_cut_between_code_points(database: Database,
 
     found = await database.work(tenant.scope, lambda tx: entries.contexts(tx, session.session_id, [sha256_of("text")]))
     assert found[sha256_of("text")].previous_texts == (before[:1_000],)
+
+
+async def test_a_turn_before_whose_text_is_lost_is_left_out(database: Database, tenant: Tenancy) -> None:
+    scope = await tenant.principal()
+    session = await store_session(database, scope)
+    await store_run(database, scope, session, ["lost", "there", "text"])
+    lose = sa.text("UPDATE segments SET raw = NULL WHERE sha256 = :sha")
+    await database.work(tenant.scope, lambda tx: tx.connection.execute(lose, {"sha": sha256_of("lost")}))
+
+    shas = [sha256_of("there"), sha256_of("text")]
+    found = await database.work(tenant.scope, lambda tx: entries.contexts(tx, session.session_id, shas))
+
+    assert [found[sha].previous_texts for sha in shas] == [(), ("there",)]
 
 
 async def test_a_window_that_is_planned_again_replaces_the_old_one(database: Database, tenant: Tenancy) -> None:

@@ -43,7 +43,7 @@ _CONTEXTS = sa.text("""
       JOIN entries first
         ON first.tenant_id = :tenant AND first.manifest_id = standing.manifest_id AND first.ordinal = standing.ordinal
       LEFT JOIN LATERAL (
-           SELECT array_agg(turn.head ORDER BY turn.message_index DESC) AS heads
+           SELECT array_agg(turn.head ORDER BY turn.message_index DESC) FILTER (WHERE turn.head IS NOT NULL) AS heads
              FROM (SELECT DISTINCT ON (p.message_index) p.message_index, substring(g.raw FROM 1 FOR :head_bytes) AS head
                      FROM entries p
                      JOIN segments g
