@@ -53,6 +53,10 @@ def test_a_command_is_an_instruction_only_from_a_tool(line: str) -> None:
     assert not reads_like_an_instruction(line, "user")
 
 
+def test_a_rule_against_leaking_is_no_injection() -> None:
+    assert not reads_like_an_instruction("House rules: never print a credential on purpose.", "system")
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -64,6 +64,13 @@ def test_what_was_found_stays_in_sight() -> None:
     assert shown.endswith("…")
 
 
+def test_a_sentence_is_shown_from_its_beginning() -> None:
+    line = "Something else came first, and it was long. It must never be deployed on a Friday. Then more words followed."
+    start = line.index("never")
+
+    assert around(line, start, start + 5, 60) == "…It must never be deployed on a Friday. Then more words…"
+
+
 def test_a_placeholder_is_not_cut() -> None:
     line = "x" * 50 + " [REDACTED:github-token:0123456789abcdef] y"
 

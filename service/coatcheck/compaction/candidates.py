@@ -49,7 +49,7 @@ def by_signal(quotables: Sequence[Quotable], focus: str | None) -> list[Candidat
         for order, quotable in enumerate(quotables)
         for candidate in _of_one(quotable, terms, _RECENCY_BONUS * (order + 1) / len(quotables))
     ]
-    return _best_first(found)
+    return best_first(found)
 
 
 def by_identifier(quotables: Sequence[Quotable]) -> list[Candidate]:
@@ -65,7 +65,12 @@ def by_identifier(quotables: Sequence[Quotable]) -> list[Candidate]:
         score = identifier_weight(most) or _FIRST_LINE
         rank = {"user": 4, "assistant": 2}.get(quotable.role, 0)
         found.append(Candidate(score + recency + rank, quotable, start, end, start, start, state_matters=True))
-    return _best_first(found)
+    return best_first(found)
+
+
+def best_first(candidates: list[Candidate]) -> list[Candidate]:
+    """By score; among equals the later in the window first, then the earlier in its segment: one order for one plan."""
+    return sorted(candidates, key=lambda candidate: (-candidate.score, -candidate.quotable.position, candidate.start))
 
 
 def focus_terms(focus: str | None) -> tuple[str, ...]:
@@ -82,8 +87,10 @@ def focus_terms(focus: str | None) -> tuple[str, ...]:
 def rank_text(text: str, role: str) -> float:
     """The score of a line that an earlier handoff quoted, by the same weights."""
     lowered = lexicon.lower(text)
-    weights = [signal_weight(hit.signal, role) for hit in lexicon.hits(lowered, limit=1) if hit.signal is not Signal.OPEN]
-    return max(weights) if weights else identifier_weight(evidence.identifiers(text)) or _FIRST_LINE
+    found = [hit.signal for hit in lexicon.hits(lowered, limit=1) if hit.signal is not Signal.OPEN]
+    strongest = max((signal_weight(signal, role) for signal in found), default=0)
+    by_signals = line_weight(text, strongest, set(found), PartKind.TEXT)
+    return max(by_signals, identifier_weight(evidence.identifiers(text)), _FIRST_LINE)
 
 
 def _of_one(quotable: Quotable, terms: tuple[str, ...], recency: float) -> Iterator[Candidate]:
@@ -105,7 +112,7 @@ def _of_one(quotable: Quotable, terms: tuple[str, ...], recency: float) -> Itera
         _add_open_request(found, text)
     for line in found.values():
         yield Candidate(
-            line.score(text, len(terms)) + recency,
+            line.score(quotable, len(terms)) + recency,
             quotable,
             line.start,
             line.end,
@@ -136,9 +143,9 @@ class _Line:
     def is_rule(self) -> bool:
         return not self.signals.isdisjoint((Signal.PROHIBITION, Signal.DECISION, Signal.CORRECTION))
 
-    def score(self, text: str, terms: int) -> float:
-        line = text[self.start : self.end]
-        return line_weight(line, self.weight, self.signals) + focus_weight(len(self.terms), terms)
+    def score(self, quotable: Quotable, terms: int) -> float:
+        line = quotable.text[self.start : self.end]
+        return line_weight(line, self.weight, self.signals, quotable.kind) + focus_weight(len(self.terms), terms)
 
 
 def _add_open_request(found: dict[int, _Line], text: str) -> None:
@@ -182,8 +189,3 @@ def _first_lines(text: str) -> Iterator[tuple[int, int]]:
         if end < 0:
             return
         start = end + 1
-
-
-def _best_first(candidates: list[Candidate]) -> list[Candidate]:
-    """By score; among equals the later in the window first, then the earlier in its segment: one order for one plan."""
-    return sorted(candidates, key=lambda candidate: (-candidate.score, -candidate.quotable.position, candidate.start))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -14,6 +15,7 @@ from coatcheck.domain.messages import PartKind
 _TOOLS_NAMED = 4
 _SCAN_CHARS = 2_000
 _LEAST_WORDY_CHARS = 8
+_ONLY_MARKUP = re.compile(r"[\W\d_]*|<[^<>]{1,100}>(?:.*</[^<>]{1,100}>)?")
 
 
 def excerpt(quotables: Sequence[Quotable], tool_names: Iterable[str], max_chars: int) -> Overview:
@@ -58,7 +60,11 @@ def _quote(quotable: Quotable, room: int) -> str | None:
     """The first line that says something and may be quoted."""
     for raw in quotable.text[:_SCAN_CHARS].split("\n"):
         line = one_line(raw).lstrip("#>*-•` ")
-        if len(line) >= _LEAST_WORDY_CHARS and not reads_like_an_instruction(line, quotable.role):
+        if (
+            len(line) >= _LEAST_WORDY_CHARS
+            and not _ONLY_MARKUP.fullmatch(line)
+            and not reads_like_an_instruction(line, quotable.role)
+        ):
             return '"' + shorten(with_state(quotable, line), room - 2) + '"'
     return None
 

@@ -45,14 +45,14 @@ _LATIN: dict[Signal, tuple[str, ...]] = {
         "from now on", "standardize on", "standardise on", "the rule is", "deadline", "requirement", "requirements",
     ),
     Signal.CORRECTION: (
-        "correction", "corrected", "actually", "scratch that", "i was wrong", "that was wrong", "that's wrong", "was a mistake",
+        "correction", "corrected", "actually,", "scratch that", "i was wrong", "that was wrong", "that's wrong", "was a mistake",
         "my mistake", "my bad", "i misspoke", "changed to", "change it to", "replaced by", "replaced with", "supersedes",
         "superseded", "no longer", "instead of", "rather than", "not anymore", "it should be", "should have been", "disregard",
         "update:", "erratum", "reverted", "rolled back", "revised",
     ),
     Signal.ERROR: (
         "error", "errors", "error:", "exception", "failed", "failure", "failing", "fails", "fatal", "panic", "denied", "refused",
-        "timeout", "timed out", "crash", "crashed", "aborted", "unreachable", "segfault", "not found", "no such file", "cannot",
+        "timed out", "crash", "crashed", "aborted", "unreachable", "segfault", "not found", "no such file", "cannot",
         "unable to", "killed", "exit code", "exit status", "broken pipe", "out of memory", "oomkilled", "rejected",
         "unauthorized", "forbidden by",
     ),
@@ -126,7 +126,7 @@ def _by_first_word() -> dict[str, tuple[tuple[str, Signal], ...]]:
     table: dict[str, list[tuple[str, Signal]]] = {}
     for signal, phrases in _LATIN.items():
         for phrase in phrases:
-            table.setdefault(phrase.split()[0].rstrip(":"), []).append((phrase, signal))
+            table.setdefault(phrase.split()[0].rstrip(":,"), []).append((phrase, signal))
     return {word: tuple(phrases) for word, phrases in table.items()}
 
 

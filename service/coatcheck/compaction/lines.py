@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from coatcheck.compaction import candidates
@@ -21,10 +22,14 @@ LINES_OF_A_SOURCE = 2
 LINES_OF_A_MESSAGE = 2
 MAX_LINES = 16
 
-_LONGEST_LINE_CHARS = 150
+_LONGEST_LINE_CHARS = 140
 _SHORTEST_LINE_CHARS = 60
 _EARLIER_SHARE = 0.4
-"""Of the room, what lines of earlier handoffs may take before this window's own."""
+"""Of the room, what rules of earlier handoffs may take before this window's own lines."""
+_LEAST_OF_A_RULE = 50
+"""The score of rules, corrections, open requests and plain errors; what is marked more faintly competes with identifiers."""
+_WORDY_CHARS = 16
+_FOLLOWING_CHARS = 120
 _SEGMENTS_READ_FOR_IDENTIFIERS = 120
 _SEGMENTS_READ = 800
 """Of a window of many megabytes, how many of the newest segments of the assistant and of tools are read for lines."""
@@ -37,11 +42,15 @@ def choose(
     """The lines, earlier handoffs' first, then this window's in its order; ``room`` counts each with its dash and line break."""
     selection = _Selection(room, manifest_id, {quotable.sha256 for quotable in quotables})
     ranked = _rank_earlier(earlier, has_newer_turn=any(quotable.role == "user" for quotable in quotables))
-    selection.offer_earlier(ranked, int(room * _EARLIER_SHARE))
-    selection.offer(candidates.by_signal(quotables if focus else _worth_reading(quotables), focus))
+    rules = [carried for carried in ranked if carried.score >= _LEAST_OF_A_RULE]
+    selection.offer_earlier(rules, int(room * _EARLIER_SHARE))
+    marked = candidates.by_signal(quotables if focus else _worth_reading(quotables), focus)
+    selection.offer(candidate for candidate in marked if candidate.score >= _LEAST_OF_A_RULE)
     if selection.has_room:
         unquoted = [quotable for quotable in quotables if not selection.quotes(quotable)]
-        selection.offer(candidates.by_identifier(unquoted[-_SEGMENTS_READ_FOR_IDENTIFIERS:]))
+        named = candidates.by_identifier(unquoted[-_SEGMENTS_READ_FOR_IDENTIFIERS:])
+        faint = [candidate for candidate in marked if candidate.score < _LEAST_OF_A_RULE]
+        selection.offer(candidates.best_first(named + faint))
     selection.offer_earlier(ranked, room)
     return selection.in_order()
 
@@ -90,22 +99,23 @@ class _Selection:
             if self.has_room and self._may_take(candidate.quotable):
                 self._take(candidate, "")
 
-    def offer_earlier(self, ranked: Sequence[tuple[int, str, HandoffLine]], limit: int) -> None:
+    def offer_earlier(self, ranked: Sequence[_Carried], limit: int) -> None:
         taken_before = self._taken
-        for order, source, line in ranked:
+        for carried in ranked:
+            line = carried.line
             key = line.sha256 or line.text
             if key in self._segments or (line.sha256 is not None and line.sha256 in self._present):
                 continue
             cost = line_cost(line.text)
             if not self.has_room or self._taken + cost > self._room or self._taken - taken_before + cost > limit:
                 continue
-            if source == "tool" and self._of_source["earlier"] >= LINES_OF_A_SOURCE:
+            if carried.role == "tool" and self._of_source["earlier"] >= LINES_OF_A_SOURCE:
                 continue
-            if source == "tool":
+            if carried.role == "tool":
                 self._of_source["earlier"] += 1
             self._segments.add(key)
             self._taken += cost
-            self._earlier.append((order, line))
+            self._earlier.append((carried.order, line))
 
     def in_order(self) -> list[HandoffLine]:
         earlier = [line for _, line in sorted(self._earlier, key=lambda item: item[0])]
@@ -120,10 +130,14 @@ class _Selection:
     def _say(self, candidate: Candidate) -> str | None:
         """What the line says; None where it may not be quoted."""
         quotable = candidate.quotable
-        raw = quotable.text[candidate.start : candidate.end]
-        line = one_line(raw)
+        end = candidate.end
+        line = one_line(quotable.text[candidate.start : end])
         if reads_like_an_instruction(line, quotable.role):
             return None
+        if quotable.role == "tool" and len(line) < _WORDY_CHARS:  # "Exit code 1" says little without what follows
+            following = one_line(quotable.text[end : end + _FOLLOWING_CHARS])
+            if following and not reads_like_an_instruction(f"{line} {following}", quotable.role):
+                line = f"{line} {following}"
         before = one_line(quotable.text[candidate.start : candidate.hit_start])
         line = line.lstrip("#>*-•|` ")
         if quotable.kind is PartKind.TOOL_CALL and quotable.source:
@@ -155,14 +169,24 @@ def _source(quotable: Quotable) -> str | None:
     return f"call:{quotable.source}" if quotable.source is not None else None
 
 
-def _rank_earlier(lines: Sequence[HandoffLine], *, has_newer_turn: bool) -> list[tuple[int, str, HandoffLine]]:
-    """(order, role, line), best first. What was open when it was quoted may be done by now."""
-    ranked: list[tuple[float, int, str, HandoffLine]] = []
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """A line of an earlier handoff, as the next one would say it."""
+
+    score: float
+    order: int
+    role: str
+    line: HandoffLine
+
+
+def _rank_earlier(lines: Sequence[HandoffLine], *, has_newer_turn: bool) -> list[_Carried]:
+    """Best first, the newer first among equals. What was open when it was quoted may be done by now."""
+    ranked: list[_Carried] = []
     for order, line in enumerate(lines):
         match = _EARLIER_LINE.fullmatch(line.text)
         role, said = (match[1], match[2] or "") if match else ("tool", line.text)
         if has_newer_turn and said.startswith(OPEN):
             said = EARLIER + said.removeprefix(OPEN)
             line = HandoffLine(f"{line.text[:HASH_DIGITS]} {role}: {said}", line.sha256, line.manifest_id)
-        ranked.append((-candidates.rank_text(said, role) if said else 0.0, -order, role, line))
-    return [(-negative_order, role, line) for _, negative_order, role, line in sorted(ranked, key=lambda item: item[:2])]
+        ranked.append(_Carried(candidates.rank_text(said, role) if said else 0.0, order, role, line))
+    return sorted(ranked, key=lambda carried: (-carried.score, -carried.order))

@@ -23,6 +23,7 @@ _STACKED_MARKS = re.compile(
     "([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{3})"
     "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
 )
+_SENTENCE_START = re.compile(r"[.!?][\"')]{0,2} |[。！？]")
 _DELIMITER = re.compile(r"[\[［【〔⟦〚❲｟](?=[\W_]{0,10}(?:context|end)[\W_]{0,10}handoff)", re.IGNORECASE)
 
 
@@ -53,13 +54,15 @@ def shorten(line: str, max_chars: int) -> str:
 
 
 def around(line: str, start: int, end: int, max_chars: int) -> str:
-    """At most ``max_chars`` code points of a line around the stretch [start, end), ellipses where it was cut."""
+    """At most ``max_chars`` code points of a line around the stretch [start, end), from its sentence's start where that fits."""
     if len(line) <= max_chars:
         return line
-    before = max(0, start - max(0, (max_chars - (end - start)) // 3))
-    if before < 40:
+    sentence = max((match.end() for match in _SENTENCE_START.finditer(line, 0, start)), default=0)
+    if sentence == 0 and end < max_chars - 1:
         return shorten(line, max_chars)
-    before = _fitting_cut(line, before)
+    if end - sentence < max_chars - 2:
+        return ELLIPSIS + shorten(line[sentence:], max_chars - 1)
+    before = _fitting_cut(line, max(0, start - max(0, (max_chars - (end - start)) // 3)))
     space = line.find(" ", before, before + 24)
     if 0 <= space < start:
         before = space + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from coatcheck.compaction.lexicon import Signal
-from coatcheck.domain.messages import Role
+from coatcheck.domain.messages import PartKind, Role
 
 _WEIGHTS: dict[Signal, dict[str, int]] = {
     Signal.PROHIBITION: {"user": 92, "system": 80, "assistant": 62, "tool": 34},
@@ -18,22 +18,28 @@ _WEIGHTS: dict[Signal, dict[str, int]] = {
 _STRONG_ERROR_BONUS = 36
 _SECOND_SIGNAL_BONUS = 6
 _CODE_SHARE = 0.4
-"""What a line of source code weighs: ``except ValueError:`` reports no error, and a comment decides nothing."""
+"""What a line of source code weighs, in a listing or a call: ``except ValueError:`` reports no error, a comment decides nothing."""
 _FOCUS_BASE, _FOCUS_SHARE = 40, 80
 _IDENTIFIER_BASE, _IDENTIFIER_EACH = 40, 2
 
 _STRONG_ERROR = re.compile(
     r"\b(?:error|exception|fatal|panic|failed|failure)\b\s{0,2}[:(\[=]|\w(?:Error|Exception)\b: ?\S"
     r"|\bexit(?:ed)?(?: with)? (?:code|status) [1-9]|\b(?:http|status)\W{0,3}[45]\d\d\b|not found\b|no such file|permission denied"
-    r"|timed? ?out\b|refused\b|\bcannot\b|unable to|ошибка:|не удалось|отказано|错误[:：]|失败|超时",
+    r"|timed out\b|refused\b|unable to|ошибка:|не удалось|отказано|错误[:：]|失败|超时",
     re.IGNORECASE,
 )
+_LISTING = re.compile(r"\s*\d{1,6}\s?(?:→|\||\t|: )|\s*[-+@]{2,3} |\s*[-+]\s{2,}\S")
+"""A numbered line of a file, or a line of a diff."""
 _CODE_BEGINS = re.compile(
-    r"\s*(?:\d{1,6}[ \t]{0,4}[:|→-]?\s*)?(?:[-+>#*/]{1,3}\s*)?"  # a line number, a diff's sign, a comment's
+    r"\s*(?:[-+>#*/]{1,3}\s*)?"
     r"(?:except|raise|catch|throw|import|from|def|class|return|if|elif|else|try|for|while|with|const|let|var|func|fn|public|private|"
     r"static|async|await|assert|self\.|@\w|#include|//|/\*|\*/|</?\w)(?![\w'])"
 )
 _CODE_ENDS = frozenset(":;{}()[]=,>")
+_JSON = re.compile(r"\s*(?:\{\s*\"|\[\s*[{\"])")
+_SYMBOLS = str.maketrans("", "", "{}()[]<>=;|%$&\\\"'`_~^")
+_SYMBOL_SHARE_OF_CODE = 0.13
+"""Measured on lines of Python, Elixir, TypeScript and shell against prose and log lines: code 0.13 to 0.35, others below 0.1."""
 
 
 def signal_weight(signal: Signal, role: Role | str) -> int:
@@ -41,16 +47,14 @@ def signal_weight(signal: Signal, role: Role | str) -> int:
     return _WEIGHTS[signal]["system" if role == "developer" else role]
 
 
-def line_weight(line: str, strongest: int, signals: set[Signal]) -> float:
+def line_weight(line: str, strongest: int, signals: set[Signal], kind: PartKind) -> float:
     """The weight of a line whose strongest phrase weighs so much."""
     weight = float(strongest)
-    if strongest and _is_code(line):
-        weight *= _CODE_SHARE
     if len(signals) > 1:
         weight += _SECOND_SIGNAL_BONUS
     if Signal.ERROR in signals and _STRONG_ERROR.search(line):
         weight += _STRONG_ERROR_BONUS
-    return weight
+    return weight * _CODE_SHARE if kind is PartKind.TOOL_CALL or _is_code(line) else weight
 
 
 def focus_weight(found: int, terms: int) -> float:
@@ -65,4 +69,10 @@ def identifier_weight(identifiers: int) -> float:
 
 def _is_code(line: str) -> bool:
     stripped = line.rstrip()
-    return stripped[-1:] in _CODE_ENDS and _CODE_BEGINS.match(stripped) is not None
+    if not stripped or _JSON.match(stripped):
+        return False
+    if _LISTING.match(stripped):
+        return True
+    if stripped[-1] in _CODE_ENDS and _CODE_BEGINS.match(stripped):
+        return True
+    return len(stripped) - len(stripped.translate(_SYMBOLS)) > _SYMBOL_SHARE_OF_CODE * len(stripped)
