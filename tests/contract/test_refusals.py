@@ -33,7 +33,7 @@ REFUSED: list[tuple[str, dict[str, Any], int, str, str | None]] = [
     ("a call whose result is missing", request("s", UNANSWERED), 422, "invalid-window", "/window/messages/1"),
     ("a window shorter than its handoff", request("s", [{"role": "user", "content": "hello"}]), 422, "no-progress", None),
     ("an unknown role", request("s", [{"role": "wizard", "content": "x" * 4_000}]), 422, "invalid-request", "/window/messages/0"),
-    ("a message that is no object", request("s", ["x" * 4_000]), 422, "invalid-request", "/window/messages/0"),
+    ("a message that is no object", {"session": "s", "window": {"messages": ["x" * 4_000]}}, 422, "invalid-request", "/window/messages/0"),
     ("times of another length", {**request("s"), "window": {"messages": window(), "times": [None]}}, 422, "invalid-request", None),
     ("a session name too long", request("s" * 201), 422, "invalid-request", "/session"),
     ("an empty session name", request(""), 422, "invalid-request", "/session"),
@@ -170,7 +170,7 @@ async def test_the_same_request_for_an_erased_session_is_410_too(http: httpx.Asy
 
 @pytest.mark.parametrize("key", ["", "k" * 256, '"unclosed', "a\x01b"])
 async def test_a_bad_idempotency_key_is_refused(http: httpx.AsyncClient, key: str) -> None:
-    answer = await http.post("/v1/compactions", json=request("s"), headers={"Idempotency-Key": key.encode()})  # type: ignore[dict-item]
+    answer = await http.post("/v1/compactions", json=request("s"), headers={b"Idempotency-Key": key.encode()})
 
     assert answer.status_code == 422
 

@@ -1,0 +1,64 @@
+"""``POST /v1/recall``: a question in, exact segments out."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from coatcheck_client.wire.base import AnyText, Request, Response, RoleName, SessionName, WarningOut
+
+
+class RecallRequest(Request):
+    """``POST /v1/recall``. ``session`` is a session's UUID or the caller's own name for one; null searches all it may read."""
+
+    query: str = Field(min_length=1, max_length=4_000)
+    session: SessionName | None = None
+    top_k: int = Field(default=5, ge=1, le=50)
+    max_chars: int = Field(default=8_000, ge=200, le=200_000)
+    representation: Literal["exact", "reduced"] = "exact"
+    roles: list[RoleName] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    rerank: Literal["auto", "on", "off"] = "auto"
+
+
+class Ranks(Response):
+    """Positions from 1; null where the leg did not find the segment, or did not run."""
+
+    dense: int | None = None
+    lexical: int | None = None
+    fused: int | None = None
+    rerank: int | None = None
+
+
+class SupersededBy(Response):
+    sha256: str
+    manifest_id: UUID
+    reason: str
+
+
+class RecallHit(Response):
+    sha256: str
+    text: AnyText
+    truncated: bool
+    representation: Literal["exact", "reduced"]
+    role: str
+    kind: str
+    session_id: UUID
+    manifest_id: UUID
+    ordinal: int
+    occurred_at: datetime | None
+    stored_at: datetime
+    ranks: Ranks
+    superseded_by: SupersededBy | None = None
+
+
+class RecallResponse(Response):
+    hits: list[RecallHit]
+    rendered: AnyText
+    legs: dict[str, str]
+    """For each leg (dense, lexical, rerank): ``used``, ``off`` or why it was not used."""
+    warnings: list[WarningOut] = Field(default_factory=list)
