@@ -36,8 +36,8 @@ _INJECTION = _any(
         r"\bfrom now on,? you\b|\bact as\b|\bpretend (?:to be|you|that you)\b|\brole-?play\b|\bjailbreak\b",
         r"\b(?:developer|dan) mode\b",
         r"\b(?:do not|don't|never|without) (?:tell|telling|inform|informing|mention|mentioning|alert|alerting|notify|notifying)\b",
-        r"(?<!never )(?<!not )(?<!n't )\b(?:reveal|leak|exfiltrate|disclose|print|repeat|output|show|send|post|email|upload|forward)\b.{0,60}\b"
-        + _SECRETS,
+        r"(?<!never )(?<!not )(?<!n't )\b(?:reveal|leak|exfiltrate|disclose|print|repeat|output|show|send|post|email|upload|"
+        r"forward)\b.{0,60}\b" + _SECRETS,
         r"<\s*/?\s*(?:system|assistant|user|human|instructions?|tool|function)\b|<\|[^|>]{0,40}\|>|\[/?inst\]|<<\s*/?sys\s*>>",
         _START + r"(?:system|assistant|human|user|developer)\s*:|\b(?:begin|end) (?:system|prompt|instructions?|of prompt)\b",
         r"\b(?:игнорируй|проигнорируй|забудь|отмени|не обращай внимани)\w{0,4}.{0,60}"
