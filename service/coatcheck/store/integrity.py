@@ -16,30 +16,39 @@ from coatcheck.store.database import Database, WorkerTransaction
 Position = tuple[UUID, str]
 """Session and hash of the last segment of a page."""
 
-# Outstanding: its own projection or that of a run that holds it is still owed, and has not been given up. What only erased
-# runs hold is on its way out, and no longer retained.
+# Pending: its own projection or that of a run that holds it is still owed, and has not been given up. What only erased runs
+# hold is on its way out, and no longer retained. Both are asked for row by row (a subquery with LIMIT cannot be hashed): a
+# planner that has not counted lately would read every entry of the tenant for each page.
 _PAGE = sa.text("""
     SELECT g.session_id, g.sha256, g.raw, d.raw AS reduced_raw, d.sha256 AS reduced_sha256, p.passages, s.acl,
-           EXISTS (SELECT FROM outbox o
-                    WHERE o.tenant_id = g.tenant_id AND o.session_id = g.session_id AND o.kind = 'upsert'
-                      AND o.quarantined_at IS NULL
-                      AND (o.segment_sha256 = g.sha256
-                           OR EXISTS (SELECT FROM entries e
-                                       WHERE e.tenant_id = g.tenant_id AND e.session_id = g.session_id
-                                         AND e.segment_sha256 = g.sha256 AND e.manifest_id = o.manifest_id))) AS pending,
-           s.erased_at IS NULL AND EXISTS (
-               SELECT FROM entries e JOIN runs r ON r.tenant_id = e.tenant_id AND r.manifest_id = e.manifest_id
-                WHERE e.tenant_id = g.tenant_id AND e.session_id = g.session_id AND e.segment_sha256 = g.sha256
-                  AND r.erased_at IS NULL) AS retained
+           coalesce((
+               SELECT true FROM outbox o
+                WHERE o.tenant_id = :tenant AND o.session_id = g.session_id AND o.kind = 'upsert' AND o.quarantined_at IS NULL
+                  AND (o.segment_sha256 = g.sha256
+                       OR o.manifest_id = ANY (ARRAY(
+                           SELECT e.manifest_id FROM entries e
+                            WHERE e.tenant_id = :tenant AND e.session_id = g.session_id AND e.segment_sha256 = g.sha256)))
+                LIMIT 1), false) AS pending,
+           s.erased_at IS NULL AND coalesce((
+               SELECT true FROM entries e
+                WHERE e.tenant_id = :tenant AND e.session_id = g.session_id AND e.segment_sha256 = g.sha256
+                  AND e.manifest_id <> ALL (ARRAY(
+                      SELECT manifest_id FROM runs WHERE tenant_id = :tenant AND erased_at IS NOT NULL))
+                LIMIT 1), false) AS retained
       FROM (SELECT * FROM segments
              WHERE tenant_id = :tenant AND (session_id, sha256) > (CAST(:after_session AS uuid), CAST(:after_sha AS text))
              ORDER BY session_id, sha256 LIMIT :limit) g
-      JOIN sessions s ON s.tenant_id = g.tenant_id AND s.session_id = g.session_id
-      LEFT JOIN projections p ON p.tenant_id = g.tenant_id AND p.session_id = g.session_id
-                             AND p.segment_sha256 = g.sha256 AND p.generation = :generation
+     CROSS JOIN LATERAL (
+           SELECT acl, erased_at FROM sessions WHERE tenant_id = :tenant AND session_id = g.session_id LIMIT 1
+           ) s
+      LEFT JOIN LATERAL (
+           SELECT passages FROM projections
+            WHERE tenant_id = :tenant AND session_id = g.session_id AND segment_sha256 = g.sha256 AND generation = :generation
+            LIMIT 1
+           ) p ON true
       LEFT JOIN LATERAL (
            SELECT raw, sha256 FROM reductions
-            WHERE tenant_id = g.tenant_id AND session_id = g.session_id AND exact_sha256 = g.sha256
+            WHERE tenant_id = :tenant AND session_id = g.session_id AND exact_sha256 = g.sha256
             ORDER BY stored_at DESC, reducer_revision DESC LIMIT 1
            ) d ON true
      ORDER BY g.session_id, g.sha256
