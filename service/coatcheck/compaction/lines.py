@@ -31,8 +31,8 @@ _LEAST_OF_A_RULE = 50
 _WORDY_CHARS = 16
 _FOLLOWING_CHARS = 120
 _SEGMENTS_READ_FOR_IDENTIFIERS = 120
-_SEGMENTS_READ = 800
-"""Of a window of many megabytes, how many of the newest segments of the assistant and of tools are read for lines."""
+_CHARS_READ = 1_500_000
+"""Of a window of many megabytes, how much of the newest text of the assistant and of tools is read for lines."""
 _EARLIER_LINE = re.compile(r"[0-9a-f]{12} (system|developer|user|assistant|tool)(?:: (.*))?")
 
 
@@ -55,12 +55,17 @@ def choose(
     return selection.in_order()
 
 
-def _worth_reading(quotables: Sequence[Quotable]) -> Sequence[Quotable]:
+def _worth_reading(quotables: Sequence[Quotable]) -> list[Quotable]:
     """What the user and the system said, and the newest of everything else."""
-    if len(quotables) <= _SEGMENTS_READ:
-        return quotables
-    older = [quotable for quotable in quotables[:-_SEGMENTS_READ] if quotable.role not in ("assistant", "tool")]
-    return [*older, *quotables[-_SEGMENTS_READ:]]
+    read: list[Quotable] = []
+    chars = 0
+    for quotable in reversed(quotables):
+        if quotable.role in ("assistant", "tool"):
+            chars += len(quotable.text)
+            if chars > _CHARS_READ:
+                continue
+        read.append(quotable)
+    return read[::-1]
 
 
 class _Selection:
