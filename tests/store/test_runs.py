@@ -150,7 +150,8 @@ async def test_a_successor_voids_every_lease_and_its_predecessor_can_finish_noth
     other = await store_run(database, scope, session, ["more"], run=run_of(session, lease_s=60))
     dead = run.lease
     assert dead is not None
-    assert await database.work(tenant.scope, lambda tx: runs.leased_until(tx, session.session_id)) == EPOCH + timedelta(seconds=60)
+    writing_until = await database.work(tenant.scope, lambda tx: runs.writing_until(tx, session.session_id, EPOCH))
+    assert writing_until == EPOCH + timedelta(seconds=60)
     await database.work(tenant.scope, lambda tx: runs.release(tx, other.manifest_id, other.lease or dead))
     items = await database.work(tenant.scope, lambda tx: outbox.claim(tx, "dead", 10, EPOCH, UNTIL))
 
@@ -158,7 +159,7 @@ async def test_a_successor_voids_every_lease_and_its_predecessor_can_finish_noth
 
     assert [item.manifest_id for item in items] == [other.manifest_id]
     assert ended == 2
-    assert await database.work(tenant.scope, lambda tx: runs.leased_until(tx, session.session_id)) is None
+    assert await database.work(tenant.scope, lambda tx: runs.writing_until(tx, session.session_id, EPOCH)) == EPOCH
     assert not await database.work(tenant.scope, lambda tx: runs.acknowledge(tx, run.manifest_id, dead, EPOCH, 1, 1, {}))
     assert await database.work(tenant.scope, lambda tx: runs.take_over(tx, run.manifest_id, "next", EPOCH, UNTIL)) is not None
     assert len(await database.work(tenant.scope, lambda tx: outbox.claim(tx, "next", 10, EPOCH, UNTIL))) == 1

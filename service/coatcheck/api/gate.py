@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,6 +19,8 @@ class Gate:
         self._empty.set()
         self.in_flight = 0
         self.draining = False
+        self.closed_at = 0.0
+        """When ``drain`` was first called, by the monotonic clock."""
 
     def check_open(self) -> None:
         """Raises Draining once the process is going down."""
@@ -41,6 +44,8 @@ class Gate:
 
     def drain(self) -> None:
         """Lets nobody in any more; readiness goes off with it."""
+        if not self.draining:
+            self.closed_at = time.monotonic()
         self.draining = True
 
     async def wait_empty(self, timeout_s: float) -> bool:

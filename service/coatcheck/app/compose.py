@@ -11,6 +11,7 @@ import contextlib
 import os
 import secrets
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -163,15 +164,22 @@ async def composed(
 
 
 async def _stop(app: App, background: list[asyncio.Task[None]]) -> None:
-    """Nobody new, then whoever is inside, then the work that outlives its request, then the walk over the outbox."""
-    grace_s = app.parts.settings.drain_grace_s
+    """Nobody new, then whoever is inside, then the work that outlives its request, then the walk over the outbox.
+
+    All of it within one grace, counted from when the gate was closed.
+    """
     app.parts.standing.draining = True
     app.gate.drain()
-    await app.gate.wait_empty(grace_s)
-    await app.use_cases.compact.drain(grace_s)
-    await app.use_cases.jobs.stop()
+    ends_at = app.gate.closed_at + app.parts.settings.drain_grace_s
+
+    def left_s() -> float:
+        return max(0.0, ends_at - time.monotonic())
+
     app.use_cases.reconciler.stop()
-    _, late = await asyncio.wait({background[0]}, timeout=grace_s)
+    await app.gate.wait_empty(left_s())
+    await app.use_cases.compact.drain(left_s())
+    await app.use_cases.jobs.stop()
+    _, late = await asyncio.wait({background[0]}, timeout=left_s())
     for task in [*late, *background[1:]]:
         task.cancel()
     await asyncio.gather(*background, return_exceptions=True)
@@ -179,10 +187,10 @@ async def _stop(app: App, background: list[asyncio.Task[None]]) -> None:
 
 async def _catch_up(on: Foundations, parts: Collaborators, starting: Startup) -> None:
     await starting.void_leases()
-    if on.generation.is_new and on.generation.building:
-        await starting.fill_generation()
-    elif not on.index.was_clean:
+    if not on.index.was_clean:
         await starting.recover_index(on.index.flushed_at)
+    if on.generation.building:  # at each start until it is filled: the one that opened it may have died before it asked for that
+        await starting.fill_generation()
 
 
 def _parts(on: Foundations, database: Database, owner: str) -> Collaborators:

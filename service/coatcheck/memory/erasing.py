@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from coatcheck.domain.outbox import OutboxItem, OutboxKind
 from coatcheck.domain.scopes import TenantScope
@@ -43,10 +43,12 @@ class Eraser:
 
     async def _session(self, scope: TenantScope, item: OutboxItem) -> None:
         await self._parts.index.delete_session(scope, item.session_id)
+        await self._parts.index.flush()
         await reach_async("after-points-erased")
 
         async def rows(tx: WorkerTransaction) -> None:
-            await self._sweep_later(tx, item, await run_leases.leased_until(tx, item.session_id))
+            await sessions.lock(tx, item.session_id)
+            await self._sweep_later(tx, item)
             await sessions.delete(tx, item.session_id)
             await outbox.complete(tx, item)
             await reach_async("inside-rows-erased")
@@ -57,33 +59,36 @@ class Eraser:
         manifest_id = item.manifest_id
         assert manifest_id is not None
 
-        async def doomed(tx: WorkerTransaction) -> list[ProjectionRow]:
+        async def doomed(tx: WorkerTransaction) -> tuple[list[ProjectionRow], bool]:
             shas = await entries.segments_only_of(tx, item.session_id, manifest_id)
-            return await projections.all_of(tx, item.session_id, shas)
+            rows = await projections.all_of(tx, item.session_id, shas)
+            return rows, {row.segment_sha256 for row in rows} != set(shas)
 
-        removed = await self._parts.database.work(scope, doomed)
+        removed, unrecorded = await self._parts.database.work(scope, doomed)
         await self._projector.remove(scope, item.session_id, removed)
+        await self._parts.index.flush()
         await reach_async("after-points-erased")
 
         async def rows(tx: WorkerTransaction) -> None:
-            await self._sweep_later(tx, item, await run_leases.leased_until(tx, item.session_id, manifest_id))
+            await sessions.lock(tx, item.session_id)
+            await self._sweep_later(tx, item, unrecorded)
             orphaned = await projections.with_context_of(tx, item.session_id, manifest_id)
             await runs.delete(tx, manifest_id)
             await segments.delete_unreferenced(tx, item.session_id)
-            # A run that came meanwhile may hold one of these segments: its points went with the others, so they are written again.
-            saved = list(await segments.find(tx, item.session_id, [row.segment_sha256 for row in removed]))
-            await projections.delete(tx, item.session_id, saved)
-            for sha in dict.fromkeys([*orphaned, *saved]):
+            for sha in sorted(await entries.held(tx, item.session_id, orphaned)):
                 await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.UPSERT, item.session_id, segment_sha256=sha)
             await outbox.complete(tx, item)
             await reach_async("inside-rows-erased")
 
         await self._parts.database.work(scope, rows)
 
-    async def _sweep_later(self, tx: WorkerTransaction, item: OutboxItem, leased_until: datetime | None) -> None:
-        """A projection under way may write its points after ours went: once its lease is over, the points are removed again."""
+    async def _sweep_later(self, tx: WorkerTransaction, item: OutboxItem, unrecorded: bool = False) -> None:
+        """Points that no row records, or that somebody may yet write, are swept up once nobody writes any more.
+
+        Nobody does when the last lease is over, and a write that its owner gave up for lost has had time to arrive.
+        """
         now = self._parts.clock()
-        if leased_until is not None and leased_until > now:
-            await outbox.enqueue(
-                tx, self._parts.new_id(), OutboxKind.SWEEP, item.session_id, not_before=leased_until + timedelta(seconds=1)
-            )
+        until = await run_leases.writing_until(tx, item.session_id, now, item.manifest_id)
+        if until is not None or unrecorded:
+            due = max(until or now, now + timedelta(seconds=self._parts.settings.lease_s)) + timedelta(seconds=1)
+            await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.SWEEP, item.session_id, not_before=due)

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import time
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from coatcheck.domain.errors import CoatcheckError, Erased, FenceLost, StoreUnavailable
-from coatcheck.domain.outbox import OutboxKind
+from coatcheck.domain.ports import Clock
 from coatcheck.domain.runs import Lease, Run
 from coatcheck.domain.scopes import TenantScope
 from coatcheck.domain.sessions import Session
 from coatcheck.memory.collaborators import Collaborators
-from coatcheck.memory.projection import Projected, Projector
+from coatcheck.memory.projection import Projector
+from coatcheck.memory.recording import Projected, owe_acl, record
 from coatcheck.ops.faults import reach_async
-from coatcheck.store import entries, outbox, projections, run_leases, runs, segment_contexts, sessions
+from coatcheck.store import entries, outbox, projections, run_leases, runs, sessions
 from coatcheck.store.database import WorkerTransaction
 
 
@@ -35,20 +38,23 @@ class Finisher:
         projection raises; the lease is given back then, so that the next request or the reconciler goes on at once.
         """
         try:
-            async with self._kept_alive(scope, run.manifest_id, lease):
-                return await self._finish(scope, run, lease)
+            async with self._kept_alive(scope, run.manifest_id, lease) as kept:
+                return await self._finish(scope, run, lease, kept)
         except FenceLost:
             raise
         except BaseException:
             await asyncio.shield(self._release(scope, run.manifest_id, lease))
             raise
 
-    async def _finish(self, scope: TenantScope, run: Run, lease: Lease) -> Run:
+    async def _finish(self, scope: TenantScope, run: Run, lease: Lease, kept: _Kept) -> Run:
         started = time.monotonic()
         session = await self._session(scope, run)
-        with self._parts.progress.stage("project"):
-            shas = await self._parts.database.work(scope, lambda tx: entries.segments_of(tx, run.manifest_id))
-            projected = await self._projector.project(scope, session, shas)
+        try:
+            with self._parts.progress.stage("project"):
+                shas = await self._parts.database.work(scope, lambda tx: entries.segments_of(tx, run.manifest_id))
+                projected = await self._projector.project(scope, session, shas, kept.require)
+        except _Lost:
+            raise await self._withdraw(scope, run, session, Projected()) from None
         await reach_async("before-acknowledge")
         project_ms = round((time.monotonic() - started) * 1_000)
 
@@ -57,7 +63,7 @@ class Finisher:
                 scope, lambda tx: self._acknowledge(tx, run, lease, session, projected, project_ms)
             )
         except _Refused:
-            raise await self._withdraw(scope, run, projected) from None
+            raise await self._withdraw(scope, run, session, projected) from None
         await reach_async("after-acknowledge")
         return finished
 
@@ -72,63 +78,87 @@ class Finisher:
     ) -> Run:
         generation = self._parts.generation.number
         timings = {**run.timings_ms, "project": project_ms}
-        await projections.record(tx, projected.rows)
+        await sessions.lock(tx, run.session_id)
+        await record(tx, self._parts.new_id, run.session_id, projected)
         passages = await projections.passages_of(tx, run.manifest_id, generation)
         if not await run_leases.acknowledge(tx, run.manifest_id, lease, self._parts.clock(), passages, generation, timings):
             raise _Refused
         await outbox.delete_for_manifest(tx, run.manifest_id)
-        current = await sessions.find_any(tx, run.session_id)
-        if current is not None and current.acl != session.acl:
-            await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ACL, run.session_id)
+        await owe_acl(tx, self._parts.new_id, run.session_id, session.acl)
         finished = await runs.find(tx, run.manifest_id)
         if finished is None:
             raise _Refused
         await reach_async("inside-acknowledge")
         return finished
 
-    async def _withdraw(self, scope: TenantScope, run: Run, projected: Projected) -> CoatcheckError:
-        """Why the acknowledgement was refused. Erased points are taken out again; a newer owner's points, the same ones, stay."""
-        current = await self._parts.database.work(scope, lambda tx: runs.find(tx, run.manifest_id))
-        session = await self._parts.database.work(scope, lambda tx: sessions.find_any(tx, run.session_id))
-        if session is None or session.erased_at is not None:
+    async def _withdraw(self, scope: TenantScope, run: Run, session: Session, projected: Projected) -> CoatcheckError:
+        """Why the acknowledgement was refused. What was erased leaves the index again; what stands is recorded as it was written,
+
+        since a late owner may have written over a newer one's points, with an older context or acl.
+        """
+
+        async def work(tx: WorkerTransaction) -> tuple[Session | None, Run | None, set[str]]:
+            await sessions.lock(tx, run.session_id)
+            held = await entries.held(tx, run.session_id, [row.segment_sha256 for row in projected.rows])
+            standing = tuple(row for row in projected.rows if row.segment_sha256 in held)
+            await record(tx, self._parts.new_id, run.session_id, dataclasses.replace(projected, rows=standing))
+            if standing:
+                await owe_acl(tx, self._parts.new_id, run.session_id, session.acl)
+            return await sessions.find_any(tx, run.session_id), await runs.find(tx, run.manifest_id), held
+
+        now, current, held = await self._parts.database.work(scope, work)
+        if now is None or now.erased_at is not None:
             await self._parts.index.delete_session(scope, run.session_id)
             return Erased()
-        if current is None or current.erased:
-            await self._remove_unreferenced(scope, run.session_id, projected)
-            return Erased()
-        return FenceLost()
-
-    async def _remove_unreferenced(self, scope: TenantScope, session_id: UUID, projected: Projected) -> None:
-        shas = [row.segment_sha256 for row in projected.rows]
-        kept = await self._parts.database.work(scope, lambda tx: segment_contexts.contexts(tx, session_id, shas))
-        await self._projector.remove(scope, session_id, [row for row in projected.rows if row.segment_sha256 not in kept])
+        gone = [row for row in projected.rows if row.segment_sha256 not in held]
+        await self._projector.remove(scope, run.session_id, gone)
+        return Erased() if current is None or current.erased else FenceLost()
 
     async def _release(self, scope: TenantScope, manifest_id: UUID, lease: Lease) -> None:
         with contextlib.suppress(StoreUnavailable):
             await self._parts.database.work(scope, lambda tx: run_leases.release(tx, manifest_id, lease))
 
     @contextlib.asynccontextmanager
-    async def _kept_alive(self, scope: TenantScope, manifest_id: UUID, lease: Lease) -> AsyncIterator[None]:
+    async def _kept_alive(self, scope: TenantScope, manifest_id: UUID, lease: Lease) -> AsyncIterator[_Kept]:
         lease_s = self._parts.settings.lease_s
-
-        async def renewed(tx: WorkerTransaction) -> bool:
-            return await run_leases.renew(tx, manifest_id, lease, self._parts.clock() + timedelta(seconds=lease_s))
+        kept = _Kept(lease.until, self._parts.clock)
 
         async def renew() -> None:
-            alive = True
-            while alive:
+            while not kept.lost:
                 await asyncio.sleep(lease_s / 3)
                 await reach_async("before-renew")
+                until = self._parts.clock() + timedelta(seconds=lease_s)
                 with contextlib.suppress(StoreUnavailable):
-                    alive = await self._parts.database.work(scope, renewed)
+                    if await self._parts.database.work(scope, lambda tx: run_leases.renew(tx, manifest_id, lease, until)):  # noqa: B023
+                        kept.until = until
+                    else:
+                        kept.lost = True
 
         task = asyncio.create_task(renew())
         try:
-            yield
+            yield kept
         finally:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A lease as its owner knows it."""
+
+    until: datetime
+    clock: Clock
+    lost: bool = False
+
+    def require(self) -> None:
+        """Raises _Lost when the lease has ended: whatever is written from then on, somebody else may have written anew."""
+        if self.lost or self.clock() >= self.until:
+            raise _Lost
+
+
+class _Lost(Exception):
+    """The lease ended before the work did."""
 
 
 class _Refused(Exception):

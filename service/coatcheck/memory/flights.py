@@ -28,8 +28,8 @@ class Flights(Generic[T]):
             task.add_done_callback(lambda done: self._ended(key, done))
         return task
 
-    async def drain(self, grace_s: float) -> None:
-        """Waits for what is under way, then cancels the rest and waits for that."""
+    async def drain(self, grace_s: float, cancel_s: float = 5.0) -> None:
+        """Waits for what is under way, then cancels the rest and waits for that, so that leases are given back."""
         tasks = set(self._tasks.values())
         if not tasks:
             return
@@ -37,7 +37,7 @@ class Flights(Generic[T]):
         for task in late:
             task.cancel()
         if late:
-            await asyncio.wait(late, timeout=grace_s)
+            await asyncio.wait(late, timeout=cancel_s)
 
     def _ended(self, key: str, task: asyncio.Task[T]) -> None:
         self._tasks.pop(key, None)

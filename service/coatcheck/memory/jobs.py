@@ -101,6 +101,7 @@ class Jobs:
         _findings(job, before, still=after)
 
     async def _do_reconcile(self, context: RequestContext, job: _Job) -> None:
+        await self._reconciler.requeue(context.tenant_scope)
         done = await self._reconciler.drain_tenant(context.tenant_id)
         stats = await self._reconciler.stats(context.tenant_scope)
         job.progress = {

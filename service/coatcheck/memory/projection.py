@@ -7,7 +7,7 @@ that went into the point. So a readiness check compares versions, never the mere
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -19,8 +19,9 @@ from coatcheck.index.lexical import analyse_document
 from coatcheck.index.passages import dense_worthy, split
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.context import lexical_context
+from coatcheck.memory.recording import Projected, owe
 from coatcheck.ops.faults import reach_async
-from coatcheck.store import projections, segment_contexts, segments
+from coatcheck.store import projections, segment_contexts, segments, sessions
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.projections import ProjectionRow
 from coatcheck.store.segment_contexts import SegmentContext
@@ -33,24 +34,13 @@ WHOLE_CHARS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Projected:
-    """What was written to the index and is to be recorded in the transaction that acknowledges it."""
-
-    rows: tuple[ProjectionRow, ...]
-    lexical_only: int
-    """Segments that only the lexical leg can find."""
-
-    @property
-    def passages(self) -> int:
-        return sum(row.passages for row in self.rows)
-
-
-@dataclass(frozen=True, slots=True)
 class _Source:
     sha256: str
     stored: StoredSegment
     context: SegmentContext
     version: str
+    recorded: ProjectionRow | None
+    """The projection that stands, which is not current."""
 
 
 class Projector:
@@ -59,47 +49,66 @@ class Projector:
     def __init__(self, parts: Collaborators) -> None:
         self._parts = parts
 
-    async def project(self, scope: TenantScope, session: Session, sha256s: Sequence[str]) -> Projected:
+    async def project(
+        self, scope: TenantScope, session: Session, sha256s: Sequence[str], still_ours: Callable[[], None] = lambda: None
+    ) -> Projected:
         """Returns when every point has reached the index. Segments whose projection is current are left as they are.
 
-        Raises IndexUnavailable, StageUnavailable, Overloaded, StoreUnavailable; writing again after any of them is safe.
+        ``still_ours`` is asked before each write, and raises when the work has become another owner's. Raises
+        IndexUnavailable, StageUnavailable, Overloaded, StoreUnavailable; writing again after any of them is safe.
         """
         rows: list[ProjectionRow] = []
+        replaces: dict[str, str | None] = {}
         lexical_only = 0
         for start in range(0, len(sha256s), SLICE):
             sources = await self._outstanding(scope, session, sha256s[start : start + SLICE])
             if sources:
                 points = await self._points(scope, session, sources)
                 await reach_async("before-upsert")
+                still_ours()
                 await self._parts.index.upsert(scope, [point for group in points for point in group])
+                await self._parts.index.delete_points(scope, _left_over(scope, sources, points))
                 await reach_async("after-upsert")
                 lexical_only += sum(1 for group in points if all(point.dense is None for point in group))
                 rows += [self._row(session, source, len(group)) for source, group in zip(sources, points, strict=True)]
-        return Projected(tuple(rows), lexical_only)
+                replaces |= {s.sha256: s.recorded.content_version if s.recorded else None for s in sources}
+        return Projected(tuple(rows), replaces, lexical_only)
 
     async def remove(self, scope: TenantScope, session_id: UUID, rows: Sequence[ProjectionRow]) -> None:
-        """Takes the points of these projections out of the index."""
+        """As ``remove_points``, of these projections."""
         ids = [
-            point_id(scope.tenant_id, session_id, row.segment_sha256, number, row.generation)
+            (row.segment_sha256, point_id(scope.tenant_id, session_id, row.segment_sha256, number, row.generation))
             for row in rows
             for number in range(row.passages)
         ]
-        if ids:
-            await self._parts.index.delete_points(scope, ids)
+        await self.remove_points(scope, session_id, ids)
+
+    async def remove_points(self, scope: TenantScope, session_id: UUID, points: Sequence[tuple[str, UUID]]) -> None:
+        """Takes points (segment, id) out of the index. What a living run came to hold meanwhile is owed again."""
+        if not points:
+            return
+        await self._parts.index.delete_points(scope, [point for _, point in points])
+
+        async def work(tx: WorkerTransaction) -> None:
+            await sessions.lock(tx, session_id)
+            await owe(tx, self._parts.new_id, session_id, [sha for sha, _ in points])
+
+        await self._parts.database.work(scope, work)
 
     async def _outstanding(self, scope: TenantScope, session: Session, sha256s: Sequence[str]) -> list[_Source]:
         generation = self._parts.generation.number
 
         async def work(tx: WorkerTransaction) -> list[_Source]:
+            # The projections first: who records another after this was read is noticed, whatever contexts it saw.
+            current = await projections.of_segments(tx, session.session_id, sha256s, generation)
             stored = await segments.find(tx, session.session_id, sha256s)
             contexts = await segment_contexts.contexts(tx, session.session_id, sha256s)
-            current = await projections.of_segments(tx, session.session_id, sha256s, generation)
             sources = [
-                _Source(sha, stored[sha], contexts[sha], _version(stored[sha], contexts[sha]))
+                _Source(sha, stored[sha], contexts[sha], _version(stored[sha], contexts[sha]), current.get(sha))
                 for sha in dict.fromkeys(sha256s)
                 if sha in stored and sha in contexts
             ]
-            return [s for s in sources if s.sha256 not in current or current[s.sha256].content_version != s.version]
+            return [s for s in sources if s.recorded is None or s.recorded.content_version != s.version]
 
         return await self._parts.database.work(scope, work)
 
@@ -165,6 +174,16 @@ class Projector:
             context_manifest_id=source.context.manifest_id,
             context_ordinal=source.context.ordinal,
         )
+
+
+def _left_over(scope: TenantScope, sources: Sequence[_Source], points: Sequence[Sequence[IndexPoint]]) -> list[UUID]:
+    """The last points of segments that were more passages before."""
+    return [
+        point_id(scope.tenant_id, row.session_id, row.segment_sha256, number, row.generation)
+        for source, group in zip(sources, points, strict=True)
+        if (row := source.recorded) is not None
+        for number in range(len(group), row.passages)
+    ]
 
 
 def _embedded_text(stored: StoredSegment) -> str:

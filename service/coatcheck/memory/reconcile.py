@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
 import structlog
 
-from coatcheck.domain.errors import CoatcheckError, Erased, FenceLost, StoreUnavailable
+from coatcheck.domain.errors import CoatcheckError, Erased, FenceLost, IndexUnavailable, StoreUnavailable
 from coatcheck.domain.outbox import OutboxItem, OutboxKind
 from coatcheck.domain.runs import RunStatus
 from coatcheck.domain.scopes import TenantScope
@@ -23,8 +24,9 @@ from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.erasing import Eraser
 from coatcheck.memory.finish import Finisher
 from coatcheck.memory.projection import Projector
+from coatcheck.memory.recording import owe_acl, record
 from coatcheck.ops.faults import reach_async
-from coatcheck.store import directory, entries, outbox, projections, run_leases, runs, sessions
+from coatcheck.store import directory, entries, outbox, run_leases, runs, sessions
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.outbox import OutboxStats
 
@@ -32,6 +34,9 @@ log = structlog.get_logger(__name__)
 BATCH = 4
 """Items claimed for one tenant at a time, before the next tenant's turn."""
 MAX_BACKOFF_S = 300
+MAX_DOUBLINGS = 20
+NEVER_ENDED = "never-ended"
+"""The error of work that was begun again and again and never ended: its process died each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,8 @@ class Reconciler:
         self._stopping.set()
 
     async def walk(self) -> Reconciled:
-        """One batch for each tenant, in turn."""
+        """One batch for each tenant, in turn. Raises IndexUnavailable, StoreUnavailable: an outage is no work's failure."""
+        await self._parts.index.check()
         total = Reconciled()
         for tenant in await self._parts.database.directory(directory.tenants):
             total += await self.batch(tenant_scope(tenant.tenant_id))
@@ -81,7 +87,8 @@ class Reconciler:
         return total
 
     async def drain_tenant(self, tenant_id: UUID) -> Reconciled:
-        """Batch after batch for one tenant, until nothing is due."""
+        """Batch after batch for one tenant, until nothing is due. Raises as ``walk``."""
+        await self._parts.index.check()
         scope, total = tenant_scope(tenant_id), Reconciled()
         while True:
             done = await self.batch(scope)
@@ -92,18 +99,29 @@ class Reconciler:
     async def stats(self, scope: TenantScope) -> OutboxStats:
         return await self._parts.database.work(scope, outbox.stats)
 
+    async def requeue(self, scope: TenantScope) -> int:
+        """Gives what was put aside another round of attempts. Returns how many."""
+        return await self._parts.database.work(scope, outbox.requeue_quarantined)
+
     async def batch(self, scope: TenantScope) -> Reconciled:
         now = self._parts.clock()
         until = now + timedelta(seconds=self._parts.settings.lease_s)
         items = await self._parts.database.work(scope, lambda tx: outbox.claim(tx, self._parts.owner, BATCH, now, until))
         total = Reconciled()
-        for item in items:
-            total += await self._one(scope, item)
+        for position, item in enumerate(items):
+            try:
+                total += await self._one(scope, item)
+            except IndexUnavailable:
+                await self._give_back(scope, items[position:])
+                raise
         return total
 
     async def _one(self, scope: TenantScope, item: OutboxItem) -> Reconciled:
-        await reach_async("after-claim")
+        """Raises StoreUnavailable, and IndexUnavailable for an index that does not answer at all."""
+        if item.attempts > self._parts.settings.outbox_max_attempts and _may_be_put_aside(item):
+            return await self._failed(scope, item, NEVER_ENDED)
         try:
+            await reach_async("after-claim")
             await self._do(scope, item)
         except FenceLost:
             return Reconciled()
@@ -112,8 +130,11 @@ class Reconciler:
             return Reconciled(completed=1)
         except StoreUnavailable:
             raise
-        except (CoatcheckError, OSError, ValueError, RuntimeError) as error:
-            return await self._failed(scope, item, error)
+        except IndexUnavailable as error:
+            await self._parts.index.check()
+            return await self._failed(scope, item, error.slug)
+        except Exception as error:  # kept with its work and counted: one that nobody foresaw must not end the work of all others
+            return await self._failed(scope, item, error.slug if isinstance(error, CoatcheckError) else type(error).__name__)
         return Reconciled(completed=1)
 
     async def _do(self, scope: TenantScope, item: OutboxItem) -> None:
@@ -155,17 +176,17 @@ class Reconciler:
         with self._parts.progress.stage("project"):
             projected = await self._projector.project(scope, session, shas)
 
-        async def record(tx: WorkerTransaction) -> bool:
+        async def recorded(tx: WorkerTransaction) -> bool:
+            await sessions.lock(tx, item.session_id)
             current = await sessions.find_any(tx, item.session_id)
             if current is None or current.erased_at is not None:
                 return False
-            await projections.record(tx, projected.rows)
-            if current.acl != session.acl:
-                await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ACL, item.session_id)
+            await record(tx, self._parts.new_id, item.session_id, projected, item)
+            await owe_acl(tx, self._parts.new_id, item.session_id, session.acl)
             await outbox.complete(tx, item)
             return True
 
-        if not await self._parts.database.work(scope, record):
+        if not await self._parts.database.work(scope, recorded):
             await self._parts.index.delete_session(scope, item.session_id)
             raise Erased
 
@@ -175,11 +196,10 @@ class Reconciler:
         if session is None or session.erased_at is not None:
             raise Erased
         await self._parts.index.set_acl(scope, item.session_id, session.acl)
+        await self._parts.index.flush()
 
         async def complete(tx: WorkerTransaction) -> None:
-            current = await sessions.find_any(tx, item.session_id)
-            if current is not None and current.acl != session.acl:
-                await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ACL, item.session_id)
+            await owe_acl(tx, self._parts.new_id, item.session_id, session.acl)
             await outbox.complete(tx, item)
 
         await self._parts.database.work(scope, complete)
@@ -190,29 +210,39 @@ class Reconciler:
             await self._parts.index.delete_session(scope, item.session_id)
         else:
             await self._remove_orphans(scope, item.session_id)
+        await self._parts.index.flush()
         await self._parts.database.work(scope, lambda tx: outbox.complete(tx, item))
 
     async def _remove_orphans(self, scope: TenantScope, session_id: UUID) -> None:
+        """Points of no living run. Not those without a projection's row: a run under way records its own only at its end."""
         async for page in self._parts.index.scroll():
             mine = [p for p in page if p.tenant_id == scope.tenant_id and p.session_id == session_id]
             if mine:
                 shas = list({point.exact_sha256 for point in mine})
-                rows = await self._parts.database.work(
+                held = await self._parts.database.work(
                     scope,
-                    lambda tx, shas=shas: projections.of_segments(  # type: ignore[misc]
-                        tx, session_id, shas, self._parts.generation.number
-                    ),
+                    lambda tx, shas=shas: entries.held(tx, session_id, shas),  # type: ignore[misc]
                 )
-                await self._parts.index.delete_points(scope, [p.point_id for p in mine if p.exact_sha256 not in rows])
+                orphans = [(p.exact_sha256, p.point_id) for p in mine if p.exact_sha256 not in held]
+                await self._projector.remove_points(scope, session_id, orphans)
 
-    async def _failed(self, scope: TenantScope, item: OutboxItem, error: Exception) -> Reconciled:
-        quarantine = item.attempts >= self._parts.settings.outbox_max_attempts
-        backoff_s = min(MAX_BACKOFF_S, self._parts.settings.reconcile_interval_s * 2 ** (item.attempts - 1))
-        named = error.slug if isinstance(error, CoatcheckError) else type(error).__name__
+    async def _give_back(self, scope: TenantScope, items: Sequence[OutboxItem]) -> None:
+        """The index is out: what was claimed was not tried."""
+        due = self._parts.clock() + timedelta(seconds=self._parts.settings.reconcile_interval_s)
+        await self._parts.database.work(scope, lambda tx: outbox.give_back(tx, items, due))
+
+    async def _failed(self, scope: TenantScope, item: OutboxItem, problem: str) -> Reconciled:
+        quarantine = item.attempts >= self._parts.settings.outbox_max_attempts and _may_be_put_aside(item)
+        backoff_s = min(MAX_BACKOFF_S, self._parts.settings.reconcile_interval_s * 2 ** min(item.attempts - 1, MAX_DOUBLINGS))
         due = self._parts.clock() + timedelta(seconds=backoff_s)
-        await self._parts.database.work(scope, lambda tx: outbox.fail(tx, item, named, due, quarantine))
-        log.warning("outbox.failed", kind=item.kind.value, item_id=str(item.item_id), attempts=item.attempts, problem=named)
+        await self._parts.database.work(scope, lambda tx: outbox.fail(tx, item, problem, due, quarantine))
+        log.warning("outbox.failed", kind=item.kind.value, item_id=str(item.item_id), attempts=item.attempts, problem=problem)
         return Reconciled(failed=1, quarantined=int(quarantine))
+
+
+def _may_be_put_aside(item: OutboxItem) -> bool:
+    """What was erased goes, however long that takes."""
+    return item.kind not in (OutboxKind.ERASE, OutboxKind.SWEEP)
 
 
 async def _named(tx: WorkerTransaction, item: OutboxItem) -> list[str]:

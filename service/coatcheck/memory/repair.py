@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import UUID
 
 from coatcheck.domain.outbox import OutboxKind
 from coatcheck.domain.scopes import TenantScope
@@ -17,6 +18,7 @@ from coatcheck.memory.integrity import (
     Scanner,
     ScanReport,
 )
+from coatcheck.memory.projection import Projector
 from coatcheck.memory.reconcile import Reconciler
 from coatcheck.store import outbox, projections, segments
 from coatcheck.store.database import WorkerTransaction
@@ -28,8 +30,9 @@ BATCH = 500
 class Repair:
     """Scans one tenant and mends what the rows can mend. Twice is as good as once."""
 
-    def __init__(self, parts: Collaborators, scanner: Scanner, reconciler: Reconciler) -> None:
+    def __init__(self, parts: Collaborators, scanner: Scanner, reconciler: Reconciler, projector: Projector) -> None:
         self._parts = parts
+        self._projector = projector
         self._scanner = scanner
         self._reconciler = reconciler
 
@@ -49,9 +52,12 @@ class Repair:
         return before, await self._scanner.scan(scope, index=index)
 
     async def _mend(self, scope: TenantScope, findings: Sequence[Finding]) -> None:
-        orphans = [f.point_id for f in findings if f.kind == POINT_ORPHAN and f.point_id is not None]
-        if orphans:
-            await self._parts.index.delete_points(scope, orphans)
+        orphans: dict[UUID, list[tuple[str, UUID]]] = {}
+        for finding in findings:
+            if finding.kind == POINT_ORPHAN and finding.point_id and finding.session_id and finding.sha256:
+                orphans.setdefault(finding.session_id, []).append((finding.sha256, finding.point_id))
+        for session_id, points in orphans.items():
+            await self._projector.remove_points(scope, session_id, points)
         again = {(f.session_id, f.sha256) for f in findings if f.kind != POINT_ORPHAN and f.session_id and f.sha256}
         reduced = {(f.session_id, f.sha256) for f in findings if f.kind == REDUCED_HASH and f.session_id and f.sha256}
 

@@ -16,9 +16,9 @@ from coatcheck.compaction.window import rebuild
 from coatcheck.domain.canonical import decode, sha256_of
 from coatcheck.domain.entries import Entry
 from coatcheck.domain.errors import NoProgress
-from coatcheck.domain.outbox import OutboxKind
+from coatcheck.domain.outbox import OutboxItem, OutboxKind
 from coatcheck.domain.plans import Plan
-from coatcheck.domain.runs import Run
+from coatcheck.domain.runs import Run, RunStatus
 from coatcheck.domain.scopes import TenantScope
 from coatcheck.domain.sessions import Session
 from coatcheck.formats import get
@@ -37,7 +37,7 @@ class Rescan:
         self._projector = projector
 
     async def rescan(self, scope: TenantScope) -> dict[str, int]:
-        """Counts of runs looked at, changed and left: dropped text cannot be planned again."""
+        """Counts of runs looked at, changed and left: dropped text cannot be planned again, nor what somebody is finishing."""
         counts: Counter[str] = Counter(runs=0, changed=0, left=0)
         revision = self._parts.redactor.revision
         after: UUID | None = None
@@ -55,7 +55,7 @@ class Rescan:
 
     async def _run(self, scope: TenantScope, run: Run) -> str:
         session, rows, texts = await self._parts.database.work(scope, lambda tx: _stored(tx, run))
-        if session is None or any(entry.dropped for entry in rows):
+        if run.status is not RunStatus.ACKNOWLEDGED or session is None or any(entry.dropped for entry in rows):
             return "left"
         system, messages = rebuild(rows, lambda entry: _text(entry, texts))
         request = PlanRequest(
@@ -87,7 +87,8 @@ class Rescan:
         return "changed"
 
     async def _replace(self, scope: TenantScope, session: Session, run: Run, plan: Plan) -> None:
-        async def work(tx: WorkerTransaction) -> list[ProjectionRow]:
+        async def work(tx: WorkerTransaction) -> tuple[list[ProjectionRow], OutboxItem | None]:
+            await sessions.lock(tx, session.session_id)
             before = await entries.segments_of(tx, run.manifest_id)
             await segments.insert(tx, session.session_id, sorted(plan.segments, key=lambda segment: segment.sha256))
             await segments.insert_blobs(tx, session.session_id, plan.blobs)
@@ -105,9 +106,14 @@ class Rescan:
                 )
                 await runs.replace_handoff(tx, run.manifest_id, plan.handoff)
             await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.UPSERT, session.session_id, manifest_id=run.manifest_id)
-            return stale
+            # Should this process die before the points are gone: they were made from what is not to be kept.
+            sweep = await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.SWEEP, session.session_id) if stale else None
+            return stale, sweep
 
-        await self._projector.remove(scope, session.session_id, await self._parts.database.work(scope, work))
+        stale, sweep = await self._parts.database.work(scope, work)
+        await self._projector.remove(scope, session.session_id, stale)
+        if sweep is not None:
+            await self._parts.database.work(scope, lambda tx: outbox.complete(tx, sweep))
 
 
 async def _stored(tx: WorkerTransaction, run: Run) -> tuple[Session | None, list[Entry], dict[str, str]]:

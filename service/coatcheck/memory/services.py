@@ -103,7 +103,7 @@ def build(parts: Collaborators) -> UseCases:
     reading = Reading(parts, presenter)
     scanner = Scanner(parts)
     reconciler = Reconciler(parts, finisher, eraser, projector)
-    jobs = Jobs(parts, scanner, Repair(parts, scanner, reconciler), reconciler, Rescan(parts, projector))
+    jobs = Jobs(parts, scanner, Repair(parts, scanner, reconciler, projector), reconciler, Rescan(parts, projector))
     compact, sessions, forget = Compact(parts, finisher), Sessions(parts), Forget(parts, eraser)
     transfer, keys, tenants = Transfer(parts, reading, Importer(parts, finisher)), Keys(parts), Tenants(parts)
     services = Services(

@@ -21,7 +21,7 @@ from coatcheck.memory.journal import ErasureJournal, JournalLine
 from coatcheck.memory.reconcile import Reconciler
 from coatcheck.ops.faults import reach_async
 from coatcheck.settings import Settings
-from coatcheck.store import directory, generations, outbox, projections, run_leases, runs, tombstones
+from coatcheck.store import directory, generations, outbox, projections, run_leases, runs, sessions, tombstones
 from coatcheck.store.database import Database, DirectoryTransaction, WorkerTransaction
 from coatcheck.store.generations import GenerationRow
 
@@ -36,7 +36,6 @@ class Opened:
 
     generation: Generation
     building: bool
-    is_new: bool
 
 
 async def check_root_key(database: Database, keyring: Keyring) -> None:
@@ -51,7 +50,7 @@ async def open_generation(database: Database, settings: Settings, embedder_revis
     async def work(tx: DirectoryTransaction) -> Opened:
         current = await generations.current(tx)
         if current is not None and _same(current, embedder_revision, dimensions):
-            return Opened(_generation(current), building=current.status == "building", is_new=False)
+            return Opened(_generation(current), building=current.status == "building")
         number = current.generation + 1 if current is not None else 1
         has_rows = current is not None
         row = GenerationRow(
@@ -63,7 +62,7 @@ async def open_generation(database: Database, settings: Settings, embedder_revis
             status="building" if has_rows else "serving",
         )
         await generations.insert(tx, row)
-        return Opened(_generation(row), building=has_rows, is_new=True)
+        return Opened(_generation(row), building=has_rows)
 
     return await database.directory(work)
 
@@ -125,24 +124,29 @@ class Startup:
         return True
 
     async def recover_index(self, flushed_at: datetime | None) -> int:
-        """After an unclean stop: sessions projected since the last flush whose points do not add up are projected again."""
+        """After an unclean stop: sessions projected since the last flush whose points do not add up are projected again.
+
+        What else is outstanding waits for the reconciler: a start is not to wait for it.
+        """
         since = flushed_at - FLUSH_MARGIN if flushed_at is not None else None
         generation = self._parts.generation.number
         sessions_again = 0
         for scope in await self._tenants():
             recorded = await self._parts.database.work(scope, lambda tx: projections.sessions_since(tx, generation, since))
-            for session_id, passages in recorded.items():
-                if await self._parts.index.count(scope, session_id, generation) != passages:
-                    await self._project_again(scope, session_id)
-                    await reach_async("inside-recovery")
-                    sessions_again += 1
-            await self._reconciler.drain_tenant(scope.tenant_id)
+            short = [s for s, passages in recorded.items() if await self._parts.index.count(scope, s, generation) != passages]
+            for session_id in short:
+                await self._project_again(scope, session_id)
+                await reach_async("inside-recovery")
+            if short:
+                sessions_again += len(short)
+                await self._reconciler.drain_tenant(scope.tenant_id)
         if sessions_again:
             log.warning("index.recovered", sessions=sessions_again)
         return sessions_again
 
     async def _project_again(self, scope: TenantScope, session_id: UUID) -> None:
         async def work(tx: WorkerTransaction) -> None:
+            await sessions.lock(tx, session_id)
             await projections.delete_session(tx, session_id)
             for identity in await runs.identities(tx, session_id):
                 await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.UPSERT, session_id, manifest_id=identity.manifest_id)

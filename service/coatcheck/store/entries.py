@@ -19,7 +19,7 @@ from coatcheck.store.database import AnyTransaction, AnyWriteTransaction, Worker
 from coatcheck.store.segment_contexts import SegmentContext, contexts
 
 __all__ = [
-    "EntryRef", "SegmentContext", "all", "contexts", "delete", "insert", "newest_for", "page", "segments_of",
+    "EntryRef", "SegmentContext", "all", "contexts", "delete", "held", "insert", "newest_for", "page", "segments_of",
     "segments_of_session", "segments_only_of",
 ]  # fmt: skip
 
@@ -67,6 +67,11 @@ _SEGMENTS_ONLY_OF = sa.text("""
        AND manifest_id <> ALL (ARRAY(
            SELECT manifest_id FROM runs WHERE tenant_id = :tenant AND session_id = :session AND erased_at IS NOT NULL))
      ORDER BY 1
+""")
+
+_HELD = sa.text("""
+    SELECT DISTINCT e.segment_sha256 FROM entries e JOIN runs r ON r.tenant_id = e.tenant_id AND r.manifest_id = e.manifest_id
+     WHERE e.tenant_id = :tenant AND e.session_id = :session AND e.segment_sha256 = ANY (:shas) AND r.erased_at IS NULL
 """)
 
 _DELETE = sa.text("DELETE FROM entries WHERE tenant_id = :tenant AND manifest_id = :manifest")
@@ -155,6 +160,12 @@ async def segments_only_of(tx: WorkerTransaction, session_id: UUID, manifest_id:
     """The segments that no other living run of the session holds: what erasing this one erases."""
     parameters = {"tenant": tx.scope.tenant_id, "session": session_id, "manifest": manifest_id}
     return list(await tx.connection.scalars(_SEGMENTS_ONLY_OF, parameters))
+
+
+async def held(tx: WorkerTransaction, session_id: UUID, sha256s: Sequence[str]) -> set[str]:
+    """Those of the segments that some living run of the session holds."""
+    parameters = {"tenant": tx.scope.tenant_id, "session": session_id, "shas": list(sha256s)}
+    return set(await tx.connection.scalars(_HELD, parameters))
 
 
 async def delete(tx: WorkerTransaction, manifest_id: UUID) -> None:

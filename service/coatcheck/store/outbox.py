@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -59,8 +60,19 @@ _FAIL = sa.text("""
      WHERE tenant_id = :tenant AND item_id = :item AND lease_fence = :fence
 """)
 
+_GIVE_BACK = sa.text("""
+    UPDATE outbox SET lease_owner = NULL, lease_until = NULL, attempts = attempts - 1, next_attempt_at = :due
+     WHERE tenant_id = :tenant AND item_id = :item AND lease_fence = :fence
+""")
+
 _DELETE_FOR_MANIFEST = sa.text("""
     DELETE FROM outbox WHERE tenant_id = :tenant AND manifest_id = :manifest AND kind NOT IN ('erase', 'sweep')
+""")
+
+_OWED_SEGMENTS = sa.text("""
+    SELECT DISTINCT segment_sha256 FROM outbox
+     WHERE tenant_id = :tenant AND session_id = :session AND kind = 'upsert' AND segment_sha256 = ANY (:shas)
+       AND item_id IS DISTINCT FROM CAST(:but AS uuid)
 """)
 
 _REQUEUE = sa.text("""
@@ -138,10 +150,24 @@ async def fail(tx: WorkerTransaction, item: OutboxItem, error: str, next_attempt
     return (await tx.connection.execute(_FAIL, parameters)).rowcount == 1
 
 
+async def give_back(tx: WorkerTransaction, items: Sequence[OutboxItem], due: datetime) -> None:
+    """Gives back work that was not tried: its attempt does not count."""
+    for item in items:
+        await tx.connection.execute(_GIVE_BACK, {**_held(tx, item), "due": due})
+
+
 async def delete_for_manifest(tx: WorkerTransaction, manifest_id: UUID) -> int:
     """Takes out what a manifest still owed the index, its erasure apart. Returns how many."""
     parameters = {"tenant": tx.scope.tenant_id, "manifest": manifest_id}
     return (await tx.connection.execute(_DELETE_FOR_MANIFEST, parameters)).rowcount
+
+
+async def owed_segments(tx: WorkerTransaction, session_id: UUID, sha256s: Sequence[str], but: OutboxItem | None = None) -> set[str]:
+    """Those of the segments whose own projection is owed, by another piece of work than ``but``."""
+    parameters = {
+        "tenant": tx.scope.tenant_id, "session": session_id, "shas": list(sha256s), "but": but.item_id if but else None,
+    }  # fmt: skip
+    return set(await tx.connection.scalars(_OWED_SEGMENTS, parameters))
 
 
 async def requeue_quarantined(tx: WorkerTransaction) -> int:

@@ -11,9 +11,15 @@ import sqlalchemy as sa
 from coatcheck.domain.runs import Lease
 from coatcheck.store.database import AnyTransaction, AnyWriteTransaction, WorkerTransaction
 
-_LEASED_UNTIL = sa.text("""
-    SELECT max(lease_until) FROM runs
-     WHERE tenant_id = :tenant AND session_id = :session AND (CAST(:manifest AS uuid) IS NULL OR manifest_id = :manifest)
+_WRITING_UNTIL = sa.text("""
+    SELECT max(until) FROM (
+        SELECT greatest(lease_until, CAST(:now AS timestamptz)) AS until FROM runs
+         WHERE tenant_id = :tenant AND session_id = :session AND status = 'persisted'
+           AND (CAST(:manifest AS uuid) IS NULL OR manifest_id = :manifest)
+        UNION ALL
+        SELECT lease_until FROM outbox
+         WHERE tenant_id = :tenant AND session_id = :session AND kind = 'upsert' AND lease_until > :now
+    ) writers
 """)
 
 _TAKE_OVER = sa.text("""
@@ -85,10 +91,13 @@ async def acknowledge(
     return (await tx.connection.execute(_ACKNOWLEDGE, parameters)).rowcount == 1
 
 
-async def leased_until(tx: WorkerTransaction, session_id: UUID, manifest_id: UUID | None = None) -> datetime | None:
-    """When the last lease ends that was given on the session's runs, or on one of them."""
-    parameters = {"tenant": tx.scope.tenant_id, "session": session_id, "manifest": manifest_id}
-    until: datetime | None = await tx.connection.scalar(_LEASED_UNTIL, parameters)
+async def writing_until(tx: WorkerTransaction, session_id: UUID, now: datetime, manifest_id: UUID | None = None) -> datetime | None:
+    """Until when somebody may write points of the session, or of one of its runs, that no row records yet; None for nobody.
+
+    A run that was never acknowledged counts until now at least: what its owner wrote last may not be recorded.
+    """
+    parameters = {"tenant": tx.scope.tenant_id, "session": session_id, "manifest": manifest_id, "now": now}
+    until: datetime | None = await tx.connection.scalar(_WRITING_UNTIL, parameters)
     return until
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -13,13 +13,13 @@ import sqlalchemy as sa
 
 from coatcheck.domain.runs import Handoff, Run
 from coatcheck.store.database import AnyTransaction, AnyWriteTransaction, WorkerTransaction
-from coatcheck.store.run_leases import acknowledge, leased_until, release, renew, take_over, void_leases
+from coatcheck.store.run_leases import acknowledge, release, renew, take_over, void_leases, writing_until
 from coatcheck.store.run_rows import handoff_columns, run_of_row
 
 __all__ = [
     "RunIdentity", "acknowledge", "delete", "find", "find_by_request", "handoffs_by_sha", "identities", "insert", "latest",
-    "leased_until", "mark_erased", "page", "quoting", "release", "renew", "replace_handoff", "take_over", "void_leases",
-    "with_older_rules",
+    "mark_erased", "page", "quoting", "release", "renew", "replace_handoff", "standing", "take_over", "void_leases",
+    "with_older_rules", "writing_until",
 ]  # fmt: skip
 
 _COLUMNS = """manifest_id, session_id, principal_id, parent_manifest_id, idempotency_key, request_digest, status, lease_owner,
@@ -98,6 +98,10 @@ _WITH_OLDER_RULES = sa.text(f"""
      LIMIT :limit
 """)
 
+_STANDING = sa.text("""
+    SELECT manifest_id FROM runs WHERE tenant_id = :tenant AND manifest_id = ANY (CAST(:manifests AS uuid[])) AND erased_at IS NULL
+""")
+
 _OTHER_RUNS = sa.text(f"""
     SELECT {_COLUMNS} FROM runs
      WHERE tenant_id = :tenant AND session_id = :session AND manifest_id <> :manifest AND erased_at IS NULL
@@ -128,6 +132,14 @@ async def find_by_request(tx: AnyTransaction, session_id: UUID, principal_id: UU
     """The run of the same request."""
     parameters = {"tenant": tx.scope.tenant_id, "principal": principal_id, "session": session_id, "key": idempotency_key}
     return _run_or_none(await tx.connection.execute(_FIND_BY_REQUEST, parameters))
+
+
+async def standing(tx: AnyTransaction, manifest_ids: Iterable[UUID]) -> set[UUID]:
+    """Those of the runs that may be read and are not erased."""
+    asked = list(dict.fromkeys(manifest_ids))
+    if not asked:
+        return set()
+    return set(await tx.connection.scalars(_STANDING, {"tenant": tx.scope.tenant_id, "manifests": asked}))
 
 
 async def latest(tx: AnyTransaction, session_id: UUID) -> Run | None:

@@ -61,6 +61,10 @@ _MARK_ERASED = sa.text(f"""
     RETURNING {_COLUMNS}
 """)
 
+# Advisory, since the app role may not lock a session's row: whoever adds to a session shares, whoever takes from it is alone.
+_SHARE = sa.text("SELECT pg_advisory_xact_lock_shared(hashtextextended(CAST(:session AS text), 0))")
+_LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtextextended(CAST(:session AS text), 0))")
+
 _DELETE_IN_ORDER = tuple(
     sa.text(f"DELETE FROM {table} WHERE tenant_id = :tenant AND session_id = :session{narrowed}")
     for table, narrowed in (
@@ -83,6 +87,16 @@ class SessionSummary:
     session: Session
     manifests: int
     segments: int
+
+
+async def share(tx: AnyWriteTransaction, session_id: UUID) -> None:
+    """For who adds to the session: until this transaction ends, nobody ``lock``s it. To be taken before anything is read."""
+    await tx.connection.execute(_SHARE, {"session": str(session_id)})
+
+
+async def lock(tx: AnyWriteTransaction, session_id: UUID) -> None:
+    """For who erases, or records what the index has: until this transaction ends, it is alone with the session's rows."""
+    await tx.connection.execute(_LOCK, {"session": str(session_id)})
 
 
 async def find(tx: AnyTransaction, session_id: UUID) -> Session | None:
