@@ -15,7 +15,7 @@ from coatcheck.store.database import ReadTransaction
 
 @dataclass(frozen=True, slots=True)
 class EarlierHandoffs:
-    """``known``: hash of the text as it stood to its manifest. ``lines``: as they are stored now, oldest handoff first."""
+    """``known``: hash of the text as it stood to its manifest. ``lines``: those that stand, oldest handoff first."""
 
     known: dict[str, UUID] = field(default_factory=dict)
     lines: tuple[HandoffLine, ...] = ()
@@ -30,6 +30,8 @@ async def earlier_handoffs(parts: Collaborators, scope: Scope, session_id: UUID,
         known = await runs.handoffs_by_sha(tx, session_id, hashes)
         found = [run for manifest_id in set(known.values()) if (run := await runs.find(tx, manifest_id)) is not None]
         found.sort(key=lambda run: (run.created_at, run.manifest_id))
-        return EarlierHandoffs(known, tuple(line for run in found for line in run.handoff.lines))
+        lines = [line for run in found for line in run.handoff.lines]
+        standing = await runs.standing(tx, [line.manifest_id for line in lines])
+        return EarlierHandoffs(known, tuple(line for line in lines if line.manifest_id in standing))
 
     return await parts.database.read(scope, work)

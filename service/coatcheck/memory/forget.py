@@ -40,6 +40,7 @@ class Forget:
 
         async def mark(tx: WorkerTransaction) -> OutboxItem:
             now = self._parts.clock()
+            await sessions.lock(tx, session_id)
             marked = await sessions.mark_erased(tx, session_id, now)
             if marked is None:
                 raise Erased
@@ -57,15 +58,19 @@ class Forget:
             if await self._parts.database.read(context.scope, lambda tx: tombstones.find(tx, "manifest", str(manifest_id))):
                 raise Erased
             raise NotFound
-        session = await owned_session(context, self._parts.database, run.session_id)
+        session_id = run.session_id
+        await owned_session(context, self._parts.database, session_id)
 
         async def mark(tx: WorkerTransaction) -> OutboxItem:
             now = self._parts.clock()
-            if not await runs.mark_erased(tx, manifest_id, now):
+            await sessions.lock(tx, session_id)
+            session = await sessions.find_any(tx, session_id)
+            marked = await runs.mark_erased(tx, manifest_id, now)
+            if session is None or marked is None:
                 raise Erased
-            await mark_manifest(self._parts, tx, session, run, now)
+            await mark_manifest(self._parts, tx, session, marked, now)
             await audit.record(tx, self._parts.new_id(), context.principal_id, "manifest.erase", "manifest", str(manifest_id))
-            return await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, run.session_id, manifest_id=manifest_id)
+            return await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, session_id, manifest_id=manifest_id)
 
         await self._erase(context, await self._parts.database.work(context.tenant_scope, mark))
 

@@ -1,7 +1,8 @@
 """Transaction A: everything a run stores, in one commit, born leased.
 
 Locks are taken in one order (session, segments by hash, blobs, run, entries, outbox), so that two runs of one session wait for
-each other and never in a circle.
+each other and never in a circle. The session's is shared with other runs and excludes its erasure, and that of a manifest in it:
+so an erasure stands wholly before this commit, which then sees it, or wholly after, and then sees this run.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from coatcheck.store.database import WriteTransaction
 
 
 class SessionRaced(Exception):
-    """The session was created, or erased, by another request meanwhile: the plan, which names the session, is made again."""
+    """The session was created, changed or erased by another request meanwhile, or a manifest that the handoff quotes.
+
+    The plan, which names the session and carries what earlier handoffs said, is made again.
+    """
 
 
 async def persist(
@@ -28,12 +32,15 @@ async def persist(
 ) -> Run | None:
     """The run as stored; None when the same request was stored by another process meanwhile, and nothing was written.
 
-    Raises SessionRaced when the session's name was taken, or the session erased, meanwhile.
+    Raises SessionRaced when what the plan was made for is not so any more.
     """
 
     async def work(tx: WriteTransaction) -> Run | None:
-        ready = await sessions.insert(tx, session) if is_new else await sessions.find(tx, session.session_id) is not None
-        if not ready:
+        await sessions.share(tx, session.session_id)
+        if not await (sessions.insert(tx, session) if is_new else _still_writable(tx, session)):
+            raise SessionRaced
+        quoted = {line.manifest_id for line in plan.handoff.lines} - {run.manifest_id}
+        if quoted - await runs.standing(tx, quoted):
             raise SessionRaced
         new = await segments.insert(tx, session.session_id, sorted(plan.segments, key=lambda segment: segment.sha256))
         await segments.insert_reductions(tx, session.session_id, plan.reductions)
@@ -51,6 +58,11 @@ async def persist(
         return await parts.database.write(context.scope, work)
     except _Stored:
         return None
+
+
+async def _still_writable(tx: WriteTransaction, session: Session) -> bool:
+    current = await sessions.find(tx, session.session_id)
+    return current is not None and bool(set(current.writers) & set(tx.scope.acl))
 
 
 class _Stored(Exception):

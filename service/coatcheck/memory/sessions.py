@@ -58,6 +58,7 @@ class Sessions:
         participants = tuple(dict.fromkeys(patch.participants)) if patch.participants is not None else session.participants
 
         async def work(tx: WorkerTransaction) -> None:
+            await sessions.lock(tx, session_id)
             known = await principals.existing(tx, participants)
             if set(participants) - known:
                 raise InvalidRequest("A participant is not a principal of this tenant.")
