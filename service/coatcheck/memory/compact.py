@@ -18,6 +18,7 @@ from uuid import UUID
 from coatcheck.compaction.planner import HandoffIdentity, PlanRequest, handoff_candidates
 from coatcheck.domain.canonical import JsonValue, to_sorted_bytes
 from coatcheck.domain.errors import (
+    Draining,
     Erased,
     FenceLost,
     IdempotencyConflict,
@@ -97,7 +98,7 @@ class Compact:
         """Raises what contract.md lists for compactions; nothing is stored by a request that is refused."""
         context.require("compact")
         asked = self._ask(context, command)
-        flight = f"{context.tenant_id}/{context.principal_id}/{asked.key}/{asked.digest}"
+        flight = _flight(asked)
         joined = self._flights.joined(flight)
         task = self._flights.start(flight, lambda: self._work(asked, flight))
         done, _ = await asyncio.wait({task}, timeout=command.deadline_s)
@@ -105,6 +106,8 @@ class Compact:
             if flight in self._persisted:
                 raise ProjectionPending
             raise Overloaded("The deadline passed before the window was stored; the same request goes on where this one is.")
+        if task.cancelled():
+            raise Draining
         result = task.result()
         return Compacted(result.response, created=result.created and not joined)
 
@@ -130,7 +133,7 @@ class Compact:
                     return await self._once(asked, flight)
                 except SessionRaced:
                     continue
-            raise Overloaded("The session was being created by several requests at once.")
+            raise Overloaded("The session was being changed by several requests at once.")
         finally:
             self._persisted.discard(flight)
 
@@ -174,6 +177,7 @@ class Compact:
 
     async def _again(self, asked: _Asked, run: Run, flight: str) -> Compacted:
         """The same request again: answer, wait for whoever works on it, or take it over."""
+        self._persisted.add(flight)
         give_up = time.monotonic() + self._parts.settings.same_request_wait_s
         while True:
             if run.status is RunStatus.ACKNOWLEDGED:
@@ -187,7 +191,6 @@ class Compact:
                 ),
             )
             if taken is not None:
-                self._persisted.add(flight)
                 return await self._finish(asked, run, taken, created=False)
             if time.monotonic() >= give_up:
                 raise InProgress
@@ -285,6 +288,13 @@ class Compact:
             participants=(),
             created_at=self._parts.clock(),
         )
+
+
+def _flight(asked: _Asked) -> str:
+    """Who may join: the same request of the same principal, with a key that reaches as far."""
+    context = asked.context
+    reach = "*" if context.sessions is None else ",".join(sorted(map(str, context.sessions)))
+    return f"{context.tenant_id}/{context.principal_id}/{context.permission_revision}/{reach}/{asked.key}/{asked.digest}"
 
 
 def _plain(request: CompactionRequest) -> JsonValue:
