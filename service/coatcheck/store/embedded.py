@@ -8,6 +8,7 @@ nobody else may enter.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import shutil
 import signal
@@ -203,10 +204,11 @@ def _end_predecessor(cluster: Path) -> None:
     for process in left_behind:
         if lines and process.pid == int(lines[0]):
             _shut_down(process)
-    _, alive = psutil.wait_procs(left_behind, timeout=STOP_LIMIT_S)
-    for process in alive:
-        process.kill()
-    psutil.wait_procs(alive, timeout=STOP_LIMIT_S)
+    for process in left_behind:  # its own processes end with it, and what does not is ended
+        if not _is_gone_within(process, STOP_LIMIT_S):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+            _is_gone_within(process, STOP_LIMIT_S)
     socket_dir = Path(lines[4]) if len(lines) > 4 else cluster
     if socket_dir.name.startswith(_SOCKET_DIR_PREFIX) and socket_dir.parent == _temporary():
         shutil.rmtree(socket_dir, ignore_errors=True)
@@ -228,15 +230,28 @@ def _shut_down(process: psutil.Process) -> None:
     import psutil
 
     for ending in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
-        try:
+        with contextlib.suppress(psutil.NoSuchProcess):
             process.send_signal(ending)
-            process.wait(timeout=STOP_LIMIT_S)
+        if _is_gone_within(process, STOP_LIMIT_S):
+            return
+
+
+def _is_gone_within(process: psutil.Process, limit_s: float) -> bool:
+    """Whether it ends in time. One that only waits for its parent to take notice of its end has ended."""
+    import psutil
+
+    give_up_at = time.monotonic() + limit_s
+    while time.monotonic() < give_up_at:
+        try:
+            if isinstance(process, psutil.Popen):
+                if process.poll() is not None:
+                    return True
+            elif process.status() == psutil.STATUS_ZOMBIE:
+                return True
         except psutil.NoSuchProcess:
-            return
-        except psutil.TimeoutExpired:
-            continue
-        else:
-            return
+            return True
+        time.sleep(0.01)
+    return False
 
 
 def _socket_dir(cluster: Path, programs: Programs) -> Path:
