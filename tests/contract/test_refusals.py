@@ -22,6 +22,7 @@ ORPHAN_RESULT = [
     {"role": "assistant", "content": "y" * 900},
 ]
 MISPLACED_SYSTEM = {"session": "s", "window": {"format": "openai-chat", "messages": window(), "system": "x"}}
+NO_OBJECT = {"session": "s", "window": {"messages": ["x" * 4_000]}}
 OPEN_CALL = [*window(), call(99, "sleep 1")]
 UNANSWERED = [window()[0], call(1, "one"), {"role": "user", "content": "z" * 3_000}]
 
@@ -33,7 +34,7 @@ REFUSED: list[tuple[str, dict[str, Any], int, str, str | None]] = [
     ("a call whose result is missing", request("s", UNANSWERED), 422, "invalid-window", "/window/messages/1"),
     ("a window shorter than its handoff", request("s", [{"role": "user", "content": "hello"}]), 422, "no-progress", None),
     ("an unknown role", request("s", [{"role": "wizard", "content": "x" * 4_000}]), 422, "invalid-request", "/window/messages/0"),
-    ("a message that is no object", {"session": "s", "window": {"messages": ["x" * 4_000]}}, 422, "invalid-request", "/window/messages/0"),
+    ("a message that is no object", NO_OBJECT, 422, "invalid-request", "/window/messages/0"),
     ("times of another length", {**request("s"), "window": {"messages": window(), "times": [None]}}, 422, "invalid-request", None),
     ("a session name too long", request("s" * 201), 422, "invalid-request", "/session"),
     ("an empty session name", request(""), 422, "invalid-request", "/session"),
