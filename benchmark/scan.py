@@ -31,7 +31,8 @@ from coatcheck_client.wire import JobOut
 NAME = "scan"
 WINDOW_MESSAGES = 1_000
 SESSION_SEGMENTS = 5_000
-SEGMENT_CHARS = 400
+SEGMENT_CHARS = 1_000
+"""As the records of the synthetic comparison have them."""
 POLL_S = 0.02
 _RAW = "COPY (SELECT sha256, raw FROM segments WHERE tenant_id = '{tenant}') TO STDOUT (FORMAT binary)"
 
