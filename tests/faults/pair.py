@@ -1,0 +1,176 @@
+"""Two apps as two processes would be: each with its own pool and owner, on one PostgreSQL and one index."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from structlog.testing import capture_logs
+
+from coatcheck.app.compose import App
+from coatcheck.app.storage import OpenedIndex
+from coatcheck.domain.scopes import TenantScope
+from coatcheck.identity.scopes import tenant_scope
+from coatcheck.memory.integrity import Scanner, ScanReport
+from coatcheck.ops import faults
+from coatcheck.store.engine import with_driver
+from tests import apps
+from tests.apps import Caller
+from tests.faults.troubled_index import TroubledIndex
+from tests.postgres import Postgres
+
+SHORT_LEASE_S = 0.4
+"""The first app's lease, once it no longer renews it. The second's is long, so that a busy machine does not take it away."""
+SETTLE_LIMIT_S = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """``first`` meets the fault; ``second`` goes on. Their reconcilers only work when a test calls them."""
+
+    first: App
+    second: App
+    index: TroubledIndex
+    observer: AsyncEngine
+
+    async def open_transactions(self) -> int:
+        """Connections of the apps that are inside a transaction."""
+        async with self.observer.connect() as connection:
+            found = await connection.scalar(
+                sa.text("""SELECT count(*) FROM pg_stat_activity
+                            WHERE datname = current_database() AND application_name = 'coatcheck' AND state <> 'idle'""")
+            )
+        return int(found or 0)
+
+    async def assert_no_open_transaction(self) -> None:
+        """What a cancellation left to be rolled back is rolled back in a task of its own, so it may take a moment."""
+        for _ in range(200):
+            if not await self.open_transactions():
+                return
+            await asyncio.sleep(0.01)
+        raise AssertionError("a transaction stayed open")
+
+
+@asynccontextmanager
+async def two_apps(postgres: Postgres, database_url: str, folder: Path, **overrides: object) -> AsyncIterator[Pair]:
+    """Overrides are settings of both apps."""
+    quiet = {"lease_s": 30, "reconcile_interval_s": 600, "same_request_wait_s": 10, **overrides}
+    name = sa.make_url(database_url).database
+    assert name is not None
+    observer = create_async_engine(with_driver(postgres.owner_url(name)))
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(observer.dispose)
+        on = await stack.enter_async_context(apps.foundations(database_url, folder, **quiet))
+        index = TroubledIndex(on.index.index)
+        on = dataclasses.replace(on, index=OpenedIndex(index))
+        brief = dataclasses.replace(on, settings=on.settings.model_copy(update={"lease_s": SHORT_LEASE_S}))
+        first = await stack.enter_async_context(apps.app_on(brief, "first"))
+        second = await stack.enter_async_context(apps.app_on(on, "second"))
+        yield Pair(first, second, index, observer)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSeen:
+    """A run as its row says."""
+
+    manifest_id: UUID
+    session_id: UUID
+    status: str
+    lease_owner: str | None
+    fence: int
+    erased: bool
+
+
+class Scene:
+    """One tenant's view of a pair: its clients, and what its rows and points say."""
+
+    def __init__(self, pair: Pair, caller: Caller, one: httpx.AsyncClient, two: httpx.AsyncClient) -> None:
+        self.pair = pair
+        self.caller = caller
+        self.one = one
+        self.two = two
+
+    @property
+    def scope(self) -> TenantScope:
+        return tenant_scope(self.caller.tenant_id)
+
+    async def runs(self) -> list[RunSeen]:
+        """Every run of the tenant, erased or not, oldest first."""
+        rows = await self._rows("""
+            SELECT manifest_id, session_id, status, lease_owner, lease_fence, erased_at FROM runs ORDER BY created_at, manifest_id
+        """)
+        return [RunSeen(r.manifest_id, r.session_id, r.status, r.lease_owner, r.lease_fence, r.erased_at is not None) for r in rows]
+
+    async def owed(self) -> list[tuple[str, int, str | None]]:
+        """The outbox: kind, attempts, and the error of what was put aside."""
+        rows = await self._rows("SELECT kind, attempts, quarantined_at, last_error FROM outbox ORDER BY created_at, item_id")
+        return [(r.kind, r.attempts, r.last_error if r.quarantined_at else None) for r in rows]
+
+    async def texts(self) -> int:
+        """How many segments are stored, whoever may read them."""
+        return len(await self._rows("SELECT sha256 FROM segments"))
+
+    async def points(self) -> int:
+        """How many points are in the index."""
+        count = 0
+        async for page in self.pair.index.scroll():
+            count += sum(1 for point in page if point.tenant_id == self.caller.tenant_id)
+        return count
+
+    async def settled(self) -> None:
+        """Has the second app's reconciler work until nothing is owed. What waits for its time has its time come."""
+        async with asyncio.timeout(SETTLE_LIMIT_S):
+            while any(error is None for _, _, error in await self.owed()):
+                await self._rows("UPDATE outbox SET next_attempt_at = 'epoch' WHERE next_attempt_at > now() RETURNING item_id")
+                await self.pair.second.use_cases.reconciler.drain_tenant(self.caller.tenant_id)
+                await asyncio.sleep(0.02)
+
+    async def scan(self) -> ScanReport:
+        return await Scanner(self.pair.second.parts).scan(self.scope, index=True)
+
+    async def assert_agreement(self) -> None:
+        """Nothing is owed, nobody holds a lease, no transaction is open, and rows and points say the same."""
+        await self.settled()
+        await self.pair.assert_no_open_transaction()
+        report = await self.scan()
+        assert report.findings_by_kind == {}, report.findings
+        assert {run.lease_owner for run in await self.runs()} <= {None}
+        assert {run.status for run in await self.runs()} <= {"acknowledged"}
+        recorded = await self._rows("SELECT coalesce(sum(passages), 0) AS points FROM projections")
+        assert await self.points() == recorded[0].points
+
+    async def _rows(self, statement: str) -> list[Any]:
+        async def work(tx: Any) -> list[Any]:
+            return list((await tx.connection.execute(sa.text(statement))).all())
+
+        return await self.pair.second.parts.database.work(self.scope, work)
+
+
+@asynccontextmanager
+async def scene(pair: Pair) -> AsyncIterator[Scene]:
+    """A tenant of the test's own; whatever a test armed or ordered is over at its end."""
+    caller = await apps.new_tenant(pair.second)
+    # Injected errors are logged with their tracebacks, and rendering one for a terminal takes seconds.
+    with capture_logs():
+        try:
+            async with apps.client(pair.first, caller) as one, apps.client(pair.second, caller) as two:
+                yield Scene(pair, caller, one, two)
+        finally:
+            faults.disarm()
+            pair.index.calm()
+
+
+@asynccontextmanager
+async def stalled(point: str) -> AsyncIterator[faults.Hold]:
+    """The first to arrive at the point stands still there and renews no lease, as a process that died or that hangs."""
+    async with faults.held("before-renew"), faults.held(point, first_alone=True) as hold:
+        yield hold
