@@ -76,4 +76,5 @@ async def open_index(settings: Settings, directory: DataDirectory) -> OpenedInde
     except ImportError as error:
         raise RefusedToStart("The embedded index is not installed: pip install 'coatcheck[embedded]'.") from error
     edge = await asyncio.to_thread(EdgeIndex.open, directory.index)
-    return OpenedIndex(edge, edge.was_clean, edge.flushed_at, edge.vacuum)
+    # One that was never flushed is new: where there are rows, it stands in the place of one that was lost or moved away.
+    return OpenedIndex(edge, edge.was_clean and edge.flushed_at is not None, edge.flushed_at, edge.vacuum)
