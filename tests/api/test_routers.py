@@ -162,12 +162,13 @@ async def test_a_job_is_started_followed_and_found_under_its_own_kind_alone(serv
     assert {answer.status_code for answer in elsewhere} == {404}
 
 
-async def test_a_scan_looks_at_the_index_unless_told_not_to(served: Served) -> None:
+@pytest.mark.parametrize("kind", ["scan", "repair"])
+async def test_a_scan_and_a_repair_look_at_the_index_unless_told_not_to(served: Served, kind: str) -> None:
     headers = served.operator.headers
-    await compacted(served, "scanned")
+    await compacted(served, f"scanned {kind}")
 
     jobs = [
-        await ended(served, (await served.http.post("/v1/admin/scan", headers=headers, content=body)).headers["Location"])
+        await ended(served, (await served.http.post(f"/v1/admin/{kind}", headers=headers, content=body)).headers["Location"])
         for body in (b"", b"{}", b'{"index":true}', b'{"index":false}')
     ]
 
