@@ -50,16 +50,17 @@ async def test_a_segment_that_is_gone_has_no_projection_to_record(database: Data
     assert recorded == 1
 
 
-async def test_passages_are_counted_for_each_key_of_one_generation(database: Database, tenant: Tenancy) -> None:
+async def test_passages_are_counted_for_each_key_in_its_generation(database: Database, tenant: Tenancy) -> None:
     one, other = await stored(database, tenant, "a", "b"), await stored(database, tenant, "a")
     rows = [row_of(one, "a"), row_of(other, "a", passages=4), row_of(one, "b", generation=2)]
     await database.work(tenant.scope, lambda tx: projections.record(tx, rows))
 
-    keys = [(run.session_id, sha256_of(text)) for run in (one, other) for text in "ab"]
-    counts = await database.work(tenant.scope, lambda tx: projections.passages_by_key(tx, keys, 1))
+    keys = [(run.session_id, sha256_of(text), 1) for run in (one, other) for text in "ab"]
+    of_two = (one.session_id, sha256_of("b"), 2)
+    counts = await database.work(tenant.scope, lambda tx: projections.passages_by_key(tx, [*keys, of_two]))
 
-    assert counts == {keys[0]: 2, keys[2]: 4}
-    assert await database.work(tenant.scope, lambda tx: projections.passages_by_key(tx, [], 1)) == {}
+    assert counts == {keys[0]: 2, keys[2]: 4, of_two: 2}
+    assert await database.work(tenant.scope, lambda tx: projections.passages_by_key(tx, [])) == {}
 
 
 async def test_sessions_since_a_time_come_with_all_their_points(database: Database, tenant: Tenancy) -> None:

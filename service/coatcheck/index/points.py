@@ -10,7 +10,7 @@ from uuid import UUID
 
 from coatcheck.domain.canonical import scalar_text
 from coatcheck.domain.passages import IndexHit, IndexPoint, StoredPoint
-from coatcheck.domain.scopes import TenantScope
+from coatcheck.domain.scopes import NIL, TenantScope
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LEXICAL = "lexical"
@@ -84,16 +84,17 @@ def to_payload(point: IndexPoint) -> Payload:
 
 
 def to_stored(point_id: UUID, payload: Mapping[str, Any]) -> StoredPoint:
+    """What a point says of itself. Where it says nothing, or nonsense, it stands for nothing: a scan is to name it, not to fail."""
     return StoredPoint(
         point_id=point_id,
-        tenant_id=UUID(payload["tenant_id"]),
-        session_id=UUID(payload["session_id"]),
-        exact_sha256=payload["exact_sha256"],
-        reduced_sha256=payload["reduced_sha256"],
-        acl=tuple(payload["acl"]),
-        passage=payload["passage"],
-        generation=payload["generation"],
-        content_version=payload["content_version"],
+        tenant_id=_uuid(payload.get("tenant_id")),
+        session_id=_uuid(payload.get("session_id")),
+        exact_sha256=str(payload.get("exact_sha256") or ""),
+        reduced_sha256=payload.get("reduced_sha256"),
+        acl=tuple(map(str, payload.get("acl") or ())),
+        passage=_count(payload.get("passage")),
+        generation=_count(payload.get("generation")),
+        content_version=str(payload.get("content_version") or ""),
     )
 
 
@@ -110,3 +111,14 @@ def _hit(payload: Mapping[str, Any]) -> IndexHit:
         passage=payload["passage"],
         last_at=at(payload["last_at"]),
     )
+
+
+def _uuid(value: object) -> UUID:
+    try:
+        return UUID(str(value))
+    except ValueError:
+        return NIL
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else -1

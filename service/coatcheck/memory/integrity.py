@@ -1,11 +1,12 @@
 """The scan: every retained segment against its hashes, its projection and its live points, and every point against its row.
 
-It streams: memory stays flat at millions of rows. It reads one tenant at a time, under that tenant's scope.
+It streams: memory stays flat at millions of rows. It reads one tenant at a time, under that tenant's scope. It runs beside
+everything else, so what it finds is looked at twice, and what is outstanding is no damage.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence, Set
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -16,6 +17,8 @@ from coatcheck.memory.collaborators import Collaborators
 from coatcheck.store import integrity, projections
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.integrity import SegmentCheckRow
+from coatcheck.store.lost import stream_lost
+from coatcheck.store.projections import ProjectionKey
 
 BATCH = 1_000
 MAX_FINDINGS = 1_000
@@ -35,6 +38,8 @@ KINDS = (
     TEXT_MISSING, EXACT_HASH, REDUCED_HASH, PROJECTION_MISSING, POINT_MISSING, POINT_TENANT, POINT_SESSION, POINT_HASH,
     POINT_ACL, POINT_ORPHAN,
 )  # fmt: skip
+MISLABELLED = frozenset({POINT_TENANT, POINT_SESSION, POINT_HASH})
+"""Such a point says that it stands for something else than its row: seen from there, it would be one without a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +47,8 @@ class Finding:
     """One thing that is not as it should be, at one segment or point."""
 
     kind: str
-    session_id: UUID | None
-    sha256: str | None
+    session_id: UUID
+    sha256: str
     detail: str
     point_id: UUID | None = None
 
@@ -86,18 +91,37 @@ class Scanner:
 
     async def findings(self, scope: TenantScope, report: ScanReport, *, index: bool, progress: Progress) -> AsyncIterator[Finding]:
         """The findings one by one, as they are met; ``report`` counts what was looked at."""
-        generation = self._parts.generation.number
-        async for rows in integrity.stream_segments(self._parts.database, scope, generation, BATCH):
+        mislabelled: set[UUID] = set()
+        async for rows in integrity.stream_segments(self._parts.database, scope, self._parts.generation.number, BATCH):
             report.segments += len(rows)
-            for finding in check_rows(rows):
+            for finding in await self._at_second_look(scope, await self._check(scope, rows, index=index), index=index):
+                if finding.kind in MISLABELLED and finding.point_id is not None:
+                    mislabelled.add(finding.point_id)
                 yield finding
-            if index:
-                for finding in await self._check_points(scope, rows):
-                    yield finding
             progress(report)
+        async for lost in stream_lost(self._parts.database, scope, BATCH):
+            kind = TEXT_MISSING if lost.is_missing else EXACT_HASH
+            yield Finding(kind, lost.session_id, lost.sha256, _DETAILS[kind])
         if index:
-            async for finding in self._orphans(scope, report, progress):
+            async for finding in self._orphans(scope, report, mislabelled, progress):
                 yield finding
+
+    async def _check(self, scope: TenantScope, rows: Sequence[SegmentCheckRow], *, index: bool) -> list[Finding]:
+        return check_rows(rows) + (await self._check_points(scope, rows) if index else [])
+
+    async def _at_second_look(self, scope: TenantScope, findings: list[Finding], *, index: bool) -> list[Finding]:
+        """Those of the findings that are still so: rows and points are read one after the other, and may change between."""
+        if not findings:
+            return []
+        keys = [(finding.session_id, finding.sha256) for finding in findings]
+
+        async def work(tx: WorkerTransaction) -> tuple[list[SegmentCheckRow], set[UUID]]:
+            rows = await integrity.of_keys(tx, keys, self._parts.generation.number)
+            return rows, await integrity.acl_owed(tx, [session_id for session_id, _ in keys])
+
+        rows, acl_owed = await self._parts.database.work(scope, work)
+        again = set(await self._check(scope, rows, index=index))
+        return [f for f in findings if f in again and not (f.kind == POINT_ACL and f.session_id in acl_owed)]
 
     async def _check_points(self, scope: TenantScope, rows: Sequence[SegmentCheckRow]) -> list[Finding]:
         wanted: dict[UUID, SegmentCheckRow] = {}
@@ -113,31 +137,44 @@ class Scanner:
                 findings.append(Finding(kind, row.session_id, row.sha256, _DETAILS[kind], expected_id))
         return findings
 
-    async def _orphans(self, scope: TenantScope, report: ScanReport, progress: Progress) -> AsyncIterator[Finding]:
+    async def _orphans(
+        self, scope: TenantScope, report: ScanReport, mislabelled: Set[UUID], progress: Progress
+    ) -> AsyncIterator[Finding]:
         async for page in self._parts.index.scroll(page_size=BATCH):
             mine = [point for point in page if point.tenant_id == scope.tenant_id]
             report.points += len(mine)
-            if mine:
-                known = await self._known(scope, mine)
-                for point in mine:
-                    if (point.session_id, point.exact_sha256, point.passage) not in known and not self._mislabelled(scope, point):
-                        yield Finding(POINT_ORPHAN, point.session_id, point.exact_sha256, _DETAILS[POINT_ORPHAN], point.point_id)
+            strays = await self._without_row(scope, [point for point in mine if point.point_id not in mislabelled])
+            if strays:
+                live = await self._parts.index.retrieve(scope, [point.point_id for point in strays])
+                for point in await self._without_row(scope, live):
+                    yield Finding(POINT_ORPHAN, point.session_id, point.exact_sha256, _DETAILS[POINT_ORPHAN], point.point_id)
             progress(report)
 
-    def _mislabelled(self, scope: TenantScope, point: StoredPoint) -> bool:
-        """A point whose id is not that of its payload is damage of another point, which was named already."""
-        expected = point_id(scope.tenant_id, point.session_id, point.exact_sha256, point.passage, point.generation)
-        return expected != point.point_id
-
-    async def _known(self, scope: TenantScope, points: Sequence[StoredPoint]) -> set[tuple[UUID, str, int]]:
-        keys = list({(point.session_id, point.exact_sha256) for point in points})
+    async def _without_row(self, scope: TenantScope, points: Sequence[StoredPoint]) -> list[StoredPoint]:
+        """Those of the points that no row asks for: under another id than their payload gives, or for no passage of a segment."""
+        if not points:
+            return []
         generation = self._parts.generation.number
+        twins = [point for point in points if _id_of(point) != point.point_id]
+        named = [point for point in points if _id_of(point) == point.point_id]
 
-        async def work(tx: WorkerTransaction) -> dict[tuple[UUID, str], int]:
-            return await projections.passages_by_key(tx, keys, generation)
+        async def work(tx: WorkerTransaction) -> list[StoredPoint]:
+            counts = await projections.passages_by_key(tx, [_key(point) for point in named])
+            unknown = [point for point in named if point.passage >= counts.get(_key(point), 0)]
+            if not unknown:
+                return []
+            keys = [_key(point)[:2] for point in unknown]
+            owed = await integrity.outstanding(tx, keys)
+            # A segment whose projection is missing was named as that; its points are what it is to have.
+            retained = {(row.session_id, row.sha256) for row in await integrity.of_keys(tx, keys, generation)}
+            unrecorded = {_key(point) for point in unknown if point.generation == generation and _key(point) not in counts}
+            return [
+                point
+                for point in unknown
+                if _key(point)[:2] not in owed and not (_key(point) in unrecorded and _key(point)[:2] in retained)
+            ]
 
-        counts = await self._parts.database.work(scope, work)
-        return {(session_id, sha, number) for (session_id, sha), passages in counts.items() for number in range(passages)}
+        return twins + await self._parts.database.work(scope, work)
 
 
 def check_rows(rows: Sequence[SegmentCheckRow]) -> list[Finding]:
@@ -151,15 +188,22 @@ def check_rows(rows: Sequence[SegmentCheckRow]) -> list[Finding]:
 
 def _row_damage(row: SegmentCheckRow) -> list[str]:
     damage: list[str] = []
-    if row.raw is None:
-        damage.append(TEXT_MISSING)
-    elif sha256_hex(row.raw) != row.sha256:
-        damage.append(EXACT_HASH)
+    lost = TEXT_MISSING if row.raw is None else EXACT_HASH if sha256_hex(row.raw) != row.sha256 else None
+    if lost is not None:
+        damage.append(lost)
     if row.reduced_raw is not None and sha256_hex(row.reduced_raw) != row.reduced_sha256:
         damage.append(REDUCED_HASH)
-    if row.passages is None and not row.pending:
+    if row.passages is None and not row.pending and lost is None:  # what is lost cannot be projected, and is named already
         damage.append(PROJECTION_MISSING)
     return damage
+
+
+def _id_of(point: StoredPoint) -> UUID:
+    return point_id(point.tenant_id, point.session_id, point.exact_sha256, point.passage, point.generation)
+
+
+def _key(point: StoredPoint) -> ProjectionKey:
+    return point.session_id, point.exact_sha256, point.generation
 
 
 def _point_damage(scope: TenantScope, row: SegmentCheckRow, point: StoredPoint) -> str | None:

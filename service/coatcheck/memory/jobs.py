@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 from uuid import UUID
 
+import structlog
+
 from coatcheck.domain.errors import CoatcheckError, NotFound, Overloaded
 from coatcheck.identity.context import RequestContext
 from coatcheck.memory.collaborators import Collaborators
@@ -20,6 +22,7 @@ from coatcheck.memory.repair import Repair
 from coatcheck.memory.rescan import Rescan
 from coatcheck_client.wire import FindingOut, JobOut
 
+log = structlog.get_logger(__name__)
 JobKind = Literal["scan", "repair", "reconcile", "redact-rescan"]
 OPERATIONS: dict[JobKind, str] = {"scan": "scan", "repair": "repair", "reconcile": "reconcile", "redact-rescan": "redact"}
 MAX_JOBS = 50
@@ -63,6 +66,7 @@ class Jobs:
         job = _Job(self._parts.new_id(), context.tenant_id, kind)
         self._jobs[job.job_id] = job
         job.task = asyncio.create_task(self._run(job, work[kind]))
+        job.task.add_done_callback(_ended)
         return _out(job)
 
     async def one(self, context: RequestContext, kind: JobKind, job_id: UUID) -> JobOut:
@@ -121,6 +125,12 @@ class Jobs:
         del self._jobs[ended]
 
 
+def _ended(task: asyncio.Task[None]) -> None:
+    """Whoever follows the job reads its error; its traceback, which may hold content, goes nowhere."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("job.failed", problem=type(error).__name__)
+
+
 def _progress(job: _Job, report: ScanReport) -> None:
     job.progress = {"segments": report.segments, "points": report.points, **report.findings_by_kind}
     job.findings_total = report.findings_total
@@ -132,7 +142,7 @@ def _findings(job: _Job, report: ScanReport, *, still: ScanReport | None) -> Non
     job.findings = [_finding(f, remaining) for f in report.findings]
 
 
-def _finding(finding: Finding, remaining: set[tuple[str, UUID | None, str | None, UUID | None]] | None) -> FindingOut:
+def _finding(finding: Finding, remaining: set[tuple[str, UUID, str, UUID | None]] | None) -> FindingOut:
     key = (finding.kind, finding.session_id, finding.sha256, finding.point_id)
     return FindingOut(
         kind=finding.kind, session_id=finding.session_id, sha256=finding.sha256, detail=finding.detail,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Sequence, Set
 from uuid import UUID
 
-from coatcheck.domain.outbox import OutboxKind
 from coatcheck.domain.scopes import TenantScope
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.integrity import (
@@ -20,9 +20,12 @@ from coatcheck.memory.integrity import (
 )
 from coatcheck.memory.projection import Projector
 from coatcheck.memory.reconcile import Reconciler
-from coatcheck.store import outbox, projections, segments
+from coatcheck.memory.recording import owe
+from coatcheck.store import projections, segments, sessions
 from coatcheck.store.database import WorkerTransaction
 
+SegmentKey = tuple[UUID, str]
+"""Session and hash."""
 BEYOND_REPAIR = frozenset({TEXT_MISSING, EXACT_HASH})
 BATCH = 500
 
@@ -39,38 +42,55 @@ class Repair:
     async def repair(self, scope: TenantScope, *, index: bool, progress: Progress) -> tuple[ScanReport, ScanReport]:
         """What was found, and what a second scan finds after mending."""
         before = ScanReport()
+        lost: set[SegmentKey] = set()
         batch: list[Finding] = []
         async for finding in self._scanner.findings(scope, before, index=index, progress=progress):
             before.add(finding)
-            if finding.kind not in BEYOND_REPAIR:
+            if finding.kind in BEYOND_REPAIR:
+                lost.add(_key(finding))
+            else:
                 batch.append(finding)
             if len(batch) >= BATCH:
-                await self._mend(scope, batch)
+                await self._mend(scope, batch, lost)
                 batch = []
-        await self._mend(scope, batch)
+        await self._mend(scope, batch, lost)
         await self._reconciler.drain_tenant(scope.tenant_id)
         return before, await self._scanner.scan(scope, index=index)
 
-    async def _mend(self, scope: TenantScope, findings: Sequence[Finding]) -> None:
-        orphans: dict[UUID, list[tuple[str, UUID]]] = {}
+    async def _mend(self, scope: TenantScope, findings: Sequence[Finding], lost: Set[SegmentKey]) -> None:
+        strays: defaultdict[UUID, list[tuple[str, UUID]]] = defaultdict(list)
+        again: defaultdict[UUID, set[str]] = defaultdict(set)
+        reduced: defaultdict[UUID, set[str]] = defaultdict(set)
         for finding in findings:
-            if finding.kind == POINT_ORPHAN and finding.point_id and finding.session_id and finding.sha256:
-                orphans.setdefault(finding.session_id, []).append((finding.sha256, finding.point_id))
-        for session_id, points in orphans.items():
+            session_id, sha = _key(finding)
+            if finding.kind == POINT_ORPHAN and finding.point_id is not None:
+                strays[session_id].append((sha, finding.point_id))
+            else:
+                again[session_id].add(sha)
+            if finding.kind == REDUCED_HASH:
+                reduced[session_id].add(sha)
+        for session_id, points in strays.items():
             await self._projector.remove_points(scope, session_id, points)
-        again = {(f.session_id, f.sha256) for f in findings if f.kind != POINT_ORPHAN and f.session_id and f.sha256}
-        reduced = {(f.session_id, f.sha256) for f in findings if f.kind == REDUCED_HASH and f.session_id and f.sha256}
+        for session_id, shas in again.items():
+            gone = {sha for sha in shas if (session_id, sha) in lost}
+            if gone:
+                await self._withdraw(scope, session_id, gone)
+            await self._project_again(scope, session_id, shas - gone, reduced[session_id])
 
+    async def _withdraw(self, scope: TenantScope, session_id: UUID, shas: Set[str]) -> None:
+        """What is lost can neither be found nor projected: it has no points."""
+        rows = await self._parts.database.work(scope, lambda tx: projections.all_of(tx, session_id, sorted(shas)))
+        await self._projector.remove(scope, session_id, rows)
+
+    async def _project_again(self, scope: TenantScope, session_id: UUID, shas: Set[str], reduced: Set[str]) -> None:
         async def work(tx: WorkerTransaction) -> None:
-            for session_id, sha in sorted(reduced, key=str):
-                assert session_id is not None
-                assert sha is not None
-                await segments.delete_reductions(tx, session_id, [sha])
-            for session_id, sha in sorted(again, key=str):
-                assert session_id is not None
-                assert sha is not None
-                await projections.delete(tx, session_id, [sha])
-                await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.UPSERT, session_id, segment_sha256=sha)
+            await sessions.lock(tx, session_id)
+            if reduced:
+                await segments.delete_reductions(tx, session_id, sorted(reduced))
+            await owe(tx, self._parts.new_id, session_id, sorted(shas))
 
-        if again:
-            await self._parts.database.work(scope, work)
+        await self._parts.database.work(scope, work)
+
+
+def _key(finding: Finding) -> SegmentKey:
+    return finding.session_id, finding.sha256

@@ -1,8 +1,8 @@
-"""Every retained segment of a tenant, page by page, with all that a scan compares: memory and locks stay small at any size."""
+"""What a tenant retains, page by page, with all that a scan compares: memory and locks stay small at any size."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ Position = tuple[UUID, str]
 # Pending: its own projection or that of a run that holds it is still owed, and has not been given up. What only erased runs
 # hold is on its way out, and no longer retained. Both are asked for row by row (a subquery with LIMIT cannot be hashed): a
 # planner that has not counted lately would read every entry of the tenant for each page.
-_PAGE = sa.text("""
+_CHECKED = """
     SELECT g.session_id, g.sha256, g.raw, d.raw AS reduced_raw, d.sha256 AS reduced_sha256, p.passages, s.acl,
            coalesce((
                SELECT true FROM outbox o
@@ -35,9 +35,7 @@ _PAGE = sa.text("""
                   AND e.manifest_id <> ALL (ARRAY(
                       SELECT manifest_id FROM runs WHERE tenant_id = :tenant AND erased_at IS NOT NULL))
                 LIMIT 1), false) AS retained
-      FROM (SELECT * FROM segments
-             WHERE tenant_id = :tenant AND (session_id, sha256) > (CAST(:after_session AS uuid), CAST(:after_sha AS text))
-             ORDER BY session_id, sha256 LIMIT :limit) g
+      FROM ({chosen}) g
      CROSS JOIN LATERAL (
            SELECT acl, erased_at FROM sessions WHERE tenant_id = :tenant AND session_id = g.session_id LIMIT 1
            ) s
@@ -52,6 +50,44 @@ _PAGE = sa.text("""
             ORDER BY stored_at DESC, reducer_revision DESC LIMIT 1
            ) d ON true
      ORDER BY g.session_id, g.sha256
+"""
+
+_PAGE = sa.text(
+    _CHECKED.format(
+        chosen="""
+            SELECT * FROM segments
+             WHERE tenant_id = :tenant AND (session_id, sha256) > (CAST(:after_session AS uuid), CAST(:after_sha AS text))
+             ORDER BY session_id, sha256 LIMIT :limit"""
+    )
+)
+
+_OF_KEYS = sa.text(
+    _CHECKED.format(
+        chosen="""
+            SELECT s.* FROM unnest(CAST(:session_ids AS uuid[]), CAST(:shas AS text[])) AS asked(session_id, sha256)
+              JOIN segments s ON s.tenant_id = :tenant AND s.session_id = asked.session_id AND s.sha256 = asked.sha256"""
+    )
+)
+
+# What is outstanding is no damage: a point whose row is to be recorded, or that an erasure is to take out.
+_OUTSTANDING = sa.text("""
+    SELECT asked.session_id, asked.sha256
+      FROM unnest(CAST(:session_ids AS uuid[]), CAST(:shas AS text[])) AS asked(session_id, sha256)
+     WHERE EXISTS (
+           SELECT FROM outbox o
+            WHERE o.tenant_id = :tenant AND o.session_id = asked.session_id AND o.quarantined_at IS NULL
+              AND (o.kind IN ('erase', 'sweep')
+                   OR o.kind = 'upsert'
+                      AND (o.segment_sha256 = asked.sha256
+                           OR o.manifest_id = ANY (ARRAY(
+                               SELECT e.manifest_id FROM entries e
+                                WHERE e.tenant_id = :tenant AND e.session_id = asked.session_id
+                                  AND e.segment_sha256 = asked.sha256)))))
+""")
+
+_ACL_OWED = sa.text("""
+    SELECT DISTINCT session_id FROM outbox
+     WHERE tenant_id = :tenant AND kind = 'acl' AND quarantined_at IS NULL AND session_id = ANY (CAST(:session_ids AS uuid[]))
 """)
 
 
@@ -97,6 +133,29 @@ async def page(
     found = (await tx.connection.execute(_PAGE, parameters)).all()
     rows = [_row(row) for row in found if row.retained]
     return rows, (found[-1].session_id, found[-1].sha256) if len(found) == limit else None
+
+
+async def of_keys(tx: WorkerTransaction, keys: Sequence[Position], generation: int) -> list[SegmentCheckRow]:
+    """These segments, as they stand now; what is no longer retained is left out."""
+    parameters = {"tenant": tx.scope.tenant_id, "generation": generation, **_asked(keys)}
+    return [_row(row) for row in await tx.connection.execute(_OF_KEYS, parameters) if row.retained]
+
+
+async def outstanding(tx: WorkerTransaction, keys: Sequence[Position]) -> set[Position]:
+    """Those of the (session, segment) whose points are still being written or taken out, and have not been given up."""
+    rows = await tx.connection.execute(_OUTSTANDING, {"tenant": tx.scope.tenant_id, **_asked(keys)})
+    return {(row.session_id, row.sha256) for row in rows}
+
+
+async def acl_owed(tx: WorkerTransaction, session_ids: Sequence[UUID]) -> set[UUID]:
+    """Those of the sessions whose points are still to be given the acl that the row has."""
+    parameters = {"tenant": tx.scope.tenant_id, "session_ids": list(dict.fromkeys(session_ids))}
+    return set(await tx.connection.scalars(_ACL_OWED, parameters))
+
+
+def _asked(keys: Sequence[Position]) -> dict[str, object]:
+    distinct = list(dict.fromkeys(keys))
+    return {"session_ids": [session_id for session_id, _ in distinct], "shas": [sha for _, sha in distinct]}
 
 
 def _row(row: sa.Row[Any]) -> SegmentCheckRow:

@@ -56,10 +56,11 @@ _PASSAGES_OF = sa.text("""
 """)
 
 _PASSAGES_BY_KEY = sa.text("""
-    SELECT p.session_id, p.segment_sha256, p.passages
-      FROM unnest(CAST(:session_ids AS uuid[]), CAST(:shas AS text[])) AS asked(session_id, sha256)
+    SELECT p.session_id, p.segment_sha256, p.generation, p.passages
+      FROM unnest(CAST(:session_ids AS uuid[]), CAST(:shas AS text[]), CAST(:generations AS integer[]))
+        AS asked(session_id, sha256, generation)
       JOIN projections p ON p.tenant_id = :tenant AND p.session_id = asked.session_id
-                        AND p.segment_sha256 = asked.sha256 AND p.generation = :generation
+                        AND p.segment_sha256 = asked.sha256 AND p.generation = asked.generation
 """)
 
 _SESSIONS_SINCE = sa.text("""
@@ -75,6 +76,10 @@ _DELETE = sa.text("""
 """)
 
 _DELETE_SESSION = sa.text("DELETE FROM projections WHERE tenant_id = :tenant AND session_id = :session")
+
+
+ProjectionKey = tuple[UUID, str, int]
+"""Session, segment and generation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +127,17 @@ async def passages_of(tx: WorkerTransaction, manifest_id: UUID, generation: int)
     return int(await tx.connection.scalar(_PASSAGES_OF, parameters))
 
 
-async def passages_by_key(tx: WorkerTransaction, keys: Sequence[tuple[UUID, str]], generation: int) -> dict[tuple[UUID, str], int]:
-    """How many points stand for each (session, segment) that is projected."""
+async def passages_by_key(tx: WorkerTransaction, keys: Sequence[ProjectionKey]) -> dict[ProjectionKey, int]:
+    """How many points stand for each (session, segment, generation) that is projected."""
     distinct = list(dict.fromkeys(keys))
     parameters = {
         "tenant": tx.scope.tenant_id,
-        "session_ids": [session_id for session_id, _ in distinct],
-        "shas": [sha for _, sha in distinct],
-        "generation": generation,
+        "session_ids": [session_id for session_id, _, _ in distinct],
+        "shas": [sha for _, sha, _ in distinct],
+        "generations": [generation for _, _, generation in distinct],
     }
     rows = await tx.connection.execute(_PASSAGES_BY_KEY, parameters)
-    return {(row.session_id, row.segment_sha256): row.passages for row in rows}
+    return {(row.session_id, row.segment_sha256, row.generation): row.passages for row in rows}
 
 
 async def sessions_since(tx: WorkerTransaction, generation: int, since: datetime | None) -> dict[UUID, int]:

@@ -1,0 +1,97 @@
+"""Rows and points spoiled behind the service's back: by SQL as the superuser, and in the engine itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID, uuid4
+
+import qdrant_edge as engine
+import sqlalchemy as sa
+
+from coatcheck.app.compose import App
+from coatcheck.domain.canonical import sha256_hex
+from coatcheck.domain.passages import StoredPoint
+from coatcheck.index.edge import EdgeIndex
+from coatcheck.store.engine import with_driver
+from tests.postgres import Postgres
+
+
+class Damage:
+    """What may befall one tenant's memory."""
+
+    def __init__(self, postgres: Postgres, database_url: str, app: App, tenant_id: UUID) -> None:
+        name = sa.make_url(database_url).database
+        assert name is not None
+        self._engine = sa.create_engine(with_driver(postgres.owner_url(name)), poolclass=sa.NullPool)
+        index = app.parts.index
+        assert isinstance(index, EdgeIndex)
+        self._index = index
+        self._generation = app.parts.generation.number
+        self.tenant_id = tenant_id
+
+    def sql(self, statement: str, **parameters: object) -> Sequence[sa.Row[Any]]:
+        """Runs a statement that row security does not hold back; ``:tenant`` is the tenant."""
+        with self._engine.begin() as connection:
+            result = connection.execute(sa.text(statement), {"tenant": self.tenant_id, **parameters})
+            return list(result) if result.returns_rows else []
+
+    def any_segment(self) -> tuple[UUID, str]:
+        """Session and hash of one segment, always the same one."""
+        row = self.sql("SELECT session_id, sha256 FROM segments WHERE tenant_id = :tenant ORDER BY session_id, sha256 LIMIT 1")[0]
+        return row.session_id, row.sha256
+
+    def add_reduction(self) -> str:
+        """Gives one segment a shorter form, whole and right; the index does not know of it yet."""
+        session_id, sha = self.any_segment()
+        raw = b"a shorter form"
+        self.sql(
+            """INSERT INTO reductions (tenant_id, session_id, exact_sha256, reducer_revision, raw, sha256, verdicts)
+               VALUES (:tenant, :session, :exact, 'test', :raw, :sha, '{}')""",
+            session=session_id, exact=sha, raw=raw, sha=sha256_hex(raw),
+        )  # fmt: skip
+        return sha
+
+    async def points(self) -> list[StoredPoint]:
+        """Every point that says that it is this tenant's."""
+        return [p async for page in self._index.scroll() for p in page if p.tenant_id == self.tenant_id]
+
+    async def point_of_segment(self) -> StoredPoint:
+        _, sha = self.any_segment()
+        return next(point for point in await self.points() if point.exact_sha256 == sha and point.passage == 0)
+
+    def relabel(self, point: StoredPoint, **payload: object) -> None:
+        """Changes what a point says of itself; its id stays."""
+        self._index._shard.update(engine.UpdateOperation.set_payload([point.point_id], payload))
+
+    def remove(self, point: StoredPoint) -> None:
+        self._index._shard.update(engine.UpdateOperation.delete_points([point.point_id]))
+
+    def blank(self, point: StoredPoint) -> None:
+        """Takes away all that a point says of itself."""
+        self._index._shard.update(engine.UpdateOperation.clear_payload([point.point_id]))
+
+    def plant(self, like: StoredPoint, point_id: UUID, **payload: object) -> None:
+        """Writes a point that nobody asked for."""
+        said: dict[str, Any] = {
+            "tenant_id": str(like.tenant_id),
+            "session_id": str(like.session_id),
+            "exact_sha256": like.exact_sha256,
+            "reduced_sha256": like.reduced_sha256,
+            "acl": list(like.acl),
+            "passage": like.passage,
+            "generation": like.generation,
+            "content_version": like.content_version,
+            "kinds": ["text"],
+            "roles": ["user"],
+            "first_at": 0,
+            "last_at": 0,
+            **payload,
+        }
+        vectors: Any = {"lexical": engine.SparseVector([1], [1.0])}
+        self._index._shard.update(engine.UpdateOperation.upsert_points([engine.Point(point_id, vectors, said)]))
+
+
+def stranger() -> str:
+    """An id of nobody."""
+    return str(uuid4())
