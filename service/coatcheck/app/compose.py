@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from starlette.types import ASGIApp
 
 from coatcheck.api.app import create_api
+from coatcheck.api.counting import counted
 from coatcheck.api.edge import Limits
 from coatcheck.api.gate import Gate
 from coatcheck.api.mcp import McpDoor
@@ -34,6 +35,7 @@ from coatcheck.domain.identifiers import utc_now, uuid7
 from coatcheck.identity import root_key
 from coatcheck.identity.authenticate import Authenticator
 from coatcheck.identity.keyring import Keyring
+from coatcheck.index.passages import dense_worthy
 from coatcheck.memory import services, startup
 from coatcheck.memory.collaborators import Collaborators, Standing
 from coatcheck.memory.journal import ErasureJournal
@@ -134,7 +136,7 @@ async def composed(
             await _catch_up(on, parts, starting)
         gate = Gate(settings.max_in_flight)
         authenticator = Authenticator(StoreDirectory(database), on.keyring, utc_now)
-        mcp = McpDoor(use_cases.services)
+        mcp = McpDoor(counted(use_cases.services, parts.metrics))
         stack.push_async_callback(mcp.close)
         asgi = create_api(
             use_cases.services,
@@ -202,7 +204,7 @@ def _parts(on: Foundations, database: Database, owner: str) -> Collaborators:
         index=on.index.index,
         lanes=on.models.lanes,
         reranker=on.models.reranker,
-        planner=Planner(on.redactor),
+        planner=Planner(on.redactor, dense_worthy=dense_worthy if on.models.lanes is not None else None),
         redactor=on.redactor,
         keyring=on.keyring,
         journal=journal,

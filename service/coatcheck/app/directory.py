@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from coatcheck.domain.scopes import NIL
 from coatcheck.identity.ports import KeyRecord
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.store import directory, principals
@@ -23,7 +24,8 @@ class StoreDirectory:
 async def _find(tx: WorkerTransaction, key_id: UUID) -> KeyRecord | None:
     row = await directory.find_key(tx, key_id)
     tenant = await directory.find_tenant(tx)
-    principal = await principals.find(tx, row.principal_id) if row is not None else None
+    # Asked for as well where there is no key: an unknown key must not be told by a question less.
+    principal = await principals.find(tx, row.principal_id if row is not None else NIL)
     if row is None or tenant is None or principal is None:
         return None
     return KeyRecord(

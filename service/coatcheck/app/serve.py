@@ -84,6 +84,7 @@ async def _serve(settings: Settings) -> None:
                 host=settings.host,
                 port=settings.listen_port,
                 lifespan="off",
+                ws="none",
                 log_config=None,
                 access_log=False,
                 server_header=False,

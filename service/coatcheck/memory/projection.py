@@ -29,8 +29,6 @@ from coatcheck.store.segments import StoredSegment
 
 SLICE = 64
 """Segments projected at a time: bounds memory for a window of thousands."""
-WHOLE_CHARS = 4_000
-"""Without an embedder a passage is a stretch of this many code points: nothing is cut off, and there is one for each segment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +67,7 @@ class Projector:
                 await self._parts.index.upsert(scope, [point for group in points for point in group])
                 await self._parts.index.delete_points(scope, _left_over(scope, sources, points))
                 await reach_async("after-upsert")
+                self._parts.progress.advance("project")
                 lexical_only += sum(1 for group in points if all(point.dense is None for point in group))
                 rows += [self._row(session, source, len(group)) for source, group in zip(sources, points, strict=True)]
                 replaces |= {s.sha256: s.recorded.content_version if s.recorded else None for s in sources}
