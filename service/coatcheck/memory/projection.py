@@ -105,7 +105,7 @@ class Projector:
             sources = [
                 _Source(sha, stored[sha], contexts[sha], _version(stored[sha], contexts[sha]), current.get(sha))
                 for sha in dict.fromkeys(sha256s)
-                if sha in stored and sha in contexts
+                if sha in stored and stored[sha].is_whole and sha in contexts
             ]
             return [s for s in sources if s.recorded is None or s.recorded.content_version != s.version]
 

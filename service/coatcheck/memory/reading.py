@@ -58,7 +58,8 @@ class Reading:
         out = []
         for entry in page:
             row = stored.get(entry.segment_sha256 or "")
-            text = (await self._presenter.present(context, row, session.session_id)).text if with_text and row else None
+            shown = with_text and row is not None and row.is_whole
+            text = (await self._presenter.present(context, row, session.session_id)).text if shown and row else None
             out.append(entry_response(entry, row.reduction.sha256 if row and row.reduction else None, text))
         token = cursor.seal("entries", str(manifest_id), str(page[-1].ordinal)) if more else None
         return EntryPage(entries=out, next_page_token=token)
@@ -69,7 +70,8 @@ class Reading:
         run, rows, texts = await self._parts.database.read(context.scope, lambda tx: self._window(context, tx, manifest_id))
         shown: dict[str, str] = dict(texts.plain)
         for sha, row in texts.stored.items():
-            shown[sha] = (await self._presenter.present(context, row, run.session_id)).text
+            if row.is_whole:
+                shown[sha] = (await self._presenter.present(context, row, run.session_id)).text
         system, messages = await asyncio.to_thread(rebuild, rows, lambda entry: _text_of(entry, shown))
         return WindowOut(format=run.window_format, system=system, messages=messages)
 
@@ -86,7 +88,7 @@ class Reading:
         async def work(tx: ReadTransaction) -> SegmentOut:
             found = await segments.find_keys(tx, keys)
             newest = await entries.newest_for(tx, keys)
-            candidates = [(newest[key], found[key], key) for key in keys if key in found and key in newest]
+            candidates = [(newest[key], found[key], key) for key in keys if key in found and found[key].is_whole and key in newest]
             if not candidates:
                 raise Erased if await self._was_erased(context, tx, digits) else NotFound
             entry, row, key = max(candidates, key=lambda one: one[1].stored_at)

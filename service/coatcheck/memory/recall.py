@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coatcheck.domain.canonical import decode, scalar_text, sha256_hex
+from coatcheck.domain.canonical import decode, scalar_text
 from coatcheck.domain.errors import CoatcheckError, NotFound
 from coatcheck.domain.passages import IndexHit, RecallFilter
 from coatcheck.identity.context import RequestContext
@@ -130,7 +130,7 @@ class Recall:
             row, entry = stored.get(candidate.key), newest.get(candidate.key)
             if not context.reaches(candidate.session_id):
                 self._parts.metrics.foreign_candidates.inc()
-            elif row is None or entry is None or sha256_hex(row.segment.raw) != row.segment.sha256:
+            elif row is None or entry is None or not row.is_whole:
                 self._parts.metrics.stale_candidates.inc()
             else:
                 confirmed.append(Verified(candidate, row, entry))

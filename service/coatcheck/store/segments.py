@@ -11,6 +11,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from coatcheck.domain.canonical import sha256_hex
 from coatcheck.domain.segments import Blob, Reduction, Segment
 from coatcheck.store import bulk, tables
 from coatcheck.store.database import AnyTransaction, AnyWriteTransaction, WorkerTransaction
@@ -87,6 +88,11 @@ class StoredSegment:
     segment: Segment
     stored_at: datetime
     reduction: Reduction | None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the bytes are what their hash says: nothing else is ever shown under it."""
+        return sha256_hex(self.segment.raw) == self.segment.sha256
 
 
 async def insert(tx: AnyWriteTransaction, session_id: UUID, segments: Iterable[Segment]) -> int:
