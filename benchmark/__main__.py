@@ -36,18 +36,22 @@ class Benchmark(Protocol):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs what is named, prints its tables, and writes what was asked for."""
-    options = _parser().parse_args(arguments)
-    names = [name for name in BENCHMARKS if name not in _NEED_DATA] if options.name == "all" else [options.name]
-    if options.plot is not None and find_spec("matplotlib") is None:
+    first, rest = _parser().parse_known_args(arguments)
+    names = [name for name in BENCHMARKS if name not in _NEED_DATA] if first.name == "all" else [first.name]
+    runs = [(name, _load(name)) for name in names]
+    options = {name: _options_of(name, module, [] if first.name == "all" else rest) for name, module in runs}
+    if first.name == "all" and rest:
+        _parser().error(f"unrecognized arguments: {' '.join(rest)}")
+    if first.plot is not None and find_spec("matplotlib") is None:
         print("--plot needs matplotlib: install the extra 'bench'.", file=sys.stderr)
         return 2
     console = Console() if sys.stdout.isatty() else Console(width=_PAGE_WIDTH)
-    for name in names:
+    for name, module in runs:
         console.rule(f"{name}: {BENCHMARKS[name]}", align="left")
-        report = _load(name).run(options if options.name == name else _parser().parse_args([name]))
+        report = module.run(options[name])
         show(report, console)
-        _write(report, options, name if options.name == "all" else None)
-    if options.name == "all":
+        _write(report, first, name if first.name == "all" else None)
+    if first.name == "all":
         console.print(f"Not run without data: {', '.join(_NEED_DATA)}.")
     return 0
 
@@ -71,19 +75,27 @@ def _load(name: str) -> Benchmark:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmark", description=__doc__)
-    named = parser.add_subparsers(dest="name", required=True, metavar="NAME")
-    for name, purpose in BENCHMARKS.items():
-        one = named.add_parser(name, help=purpose, description=purpose)
-        _add_outputs(one)
-        _load(name).add_arguments(one)
-    _add_outputs(named.add_parser("all", help="every benchmark that needs neither data nor a model server"))
+    listed = "\n".join(f"  {name:12}{purpose}" for name, purpose in BENCHMARKS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmark",
+        allow_abbrev=False,
+        description=f"{__doc__}\n\n{listed}\n\nNAME --options shows the options of one benchmark.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", choices=[*BENCHMARKS, "all"], metavar="NAME")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write the results as JSON")
+    parser.add_argument("--plot", type=Path, metavar="OUT.png", help="draw the results (needs the extra 'bench')")
     return parser
 
 
-def _add_outputs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", type=Path, metavar="OUT", help="write the results as JSON")
-    parser.add_argument("--plot", type=Path, metavar="OUT.png", help="draw the results (needs the extra 'bench')")
+def _options_of(name: str, module: Benchmark, arguments: Sequence[str]) -> argparse.Namespace:
+    """A benchmark's own options; only its own module is imported for them."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m benchmark {name}", description=BENCHMARKS[name], add_help=False, allow_abbrev=False
+    )
+    parser.add_argument("--options", action="help", help="show these and exit")
+    module.add_arguments(parser)
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
