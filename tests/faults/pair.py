@@ -18,6 +18,7 @@ from structlog.testing import capture_logs
 
 from coatcheck.app.compose import App
 from coatcheck.app.storage import OpenedIndex
+from coatcheck.domain.passages import StoredPoint
 from coatcheck.domain.scopes import TenantScope
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory.integrity import Scanner, ScanReport
@@ -119,12 +120,13 @@ class Scene:
         """How many segments are stored, whoever may read them."""
         return len(await self._rows("SELECT sha256 FROM segments"))
 
+    async def stored_points(self) -> list[StoredPoint]:
+        """The tenant's points in the index."""
+        return [p async for page in self.pair.index.scroll() for p in page if p.tenant_id == self.caller.tenant_id]
+
     async def points(self) -> int:
         """How many points are in the index."""
-        count = 0
-        async for page in self.pair.index.scroll():
-            count += sum(1 for point in page if point.tenant_id == self.caller.tenant_id)
-        return count
+        return len(await self.stored_points())
 
     async def settled(self) -> None:
         """Has the second app's reconciler work until nothing is owed. What waits for its time has its time come."""
@@ -133,6 +135,11 @@ class Scene:
                 await self._rows("UPDATE outbox SET next_attempt_at = 'epoch' WHERE next_attempt_at > now() RETURNING item_id")
                 await self.pair.second.use_cases.reconciler.drain_tenant(self.caller.tenant_id)
                 await asyncio.sleep(0.02)
+
+    async def reconcile_now(self, kind: str) -> None:
+        """Has the time come for one kind of work, and lets the second app's reconciler do what is due."""
+        await self._rows(f"UPDATE outbox SET next_attempt_at = 'epoch' WHERE kind = '{kind}' RETURNING item_id")
+        await self.pair.second.use_cases.reconciler.drain_tenant(self.caller.tenant_id)
 
     async def scan(self) -> ScanReport:
         return await Scanner(self.pair.second.parts).scan(self.scope, index=True)

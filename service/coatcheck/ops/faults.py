@@ -41,22 +41,25 @@ class Hold:
 
     def __init__(self, *, first_alone: bool = False) -> None:
         self._first_alone = first_alone
-        self._arrived = asyncio.Event()
+        self._arrived = asyncio.Condition()
         self._released = asyncio.Event()
         self.arrivals = 0
 
-    async def reached(self, timeout_s: float = 10) -> None:
-        """Returns once somebody waits at the point. Raises TimeoutError."""
-        await asyncio.wait_for(self._arrived.wait(), timeout_s)
+    async def reached(self, timeout_s: float = 10, *, arrivals: int = 1) -> None:
+        """Returns once so many have come to the point. Raises TimeoutError."""
+        async with asyncio.timeout(timeout_s), self._arrived:
+            await self._arrived.wait_for(lambda: self.arrivals >= arrivals)
 
     def release(self) -> None:
         """Lets whoever waits go on; later arrivals pass."""
         self._released.set()
 
     async def arrive(self) -> None:
-        self.arrivals += 1
-        self._arrived.set()
-        if self.arrivals == 1 or not self._first_alone:
+        async with self._arrived:
+            self.arrivals += 1
+            is_first = self.arrivals == 1
+            self._arrived.notify_all()
+        if is_first or not self._first_alone:
             await self._released.wait()
 
 
