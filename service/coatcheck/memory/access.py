@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from uuid import UUID
 
-from coatcheck.domain.errors import Erased, Forbidden, NotFound
+from coatcheck.domain.errors import Erased, FieldError, Forbidden, InvalidRequest, NotFound
 from coatcheck.domain.sessions import Session, Visibility
 from coatcheck.identity.context import RequestContext
+from coatcheck.memory.collaborators import Collaborators
 from coatcheck.store import sessions, tombstones
 from coatcheck.store.database import Database, ReadTransaction
 
@@ -61,12 +63,40 @@ def require_visibility(context: RequestContext, visibility: Visibility) -> None:
         raise Forbidden("You are not a member of that team.")
 
 
+async def new_session(
+    parts: Collaborators, context: RequestContext, name: str, visibility: Visibility, session_id: UUID | None = None
+) -> Session:
+    """The caller's own session, not stored yet.
+
+    Raises InvalidRequest for a name that looks like a secret: it is shown as it is, and never rewritten.
+    """
+    session_id = session_id or parts.new_id()
+    keys = parts.keyring.placeholder_keys(context.tenant_id, session_id)
+    redacted = await asyncio.to_thread(parts.redactor.redact_text, name, keys)
+    if redacted.counts:
+        detail = "looks like a secret, and a session's name is not redacted"
+        raise InvalidRequest(f"/session {detail}.", errors=[FieldError("/session", detail)])
+    owner = context.principal_id
+    return Session(
+        session_id=session_id,
+        name=name,
+        owner_id=owner,
+        visibility=visibility,
+        acl=visibility.readers(owner, ()),
+        writers=visibility.writers(owner, ()),
+        participants=(),
+        created_at=parts.clock(),
+    )
+
+
 def _in_reach(context: RequestContext, session_id: UUID) -> bool:
     return context.sessions is None or session_id in context.sessions
 
 
 def _as_uuid(reference: str) -> UUID | None:
+    """Only in the one form that we write: what merely can be read as a UUID is a name."""
     try:
-        return UUID(reference) if len(reference) == 36 else None
+        named = UUID(reference)
     except ValueError:
         return None
+    return named if str(named) == reference.lower() else None

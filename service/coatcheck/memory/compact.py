@@ -37,7 +37,7 @@ from coatcheck.domain.runs import Lease, Run, RunStatus
 from coatcheck.domain.sessions import Session, Visibility
 from coatcheck.formats import detect, get
 from coatcheck.identity.context import RequestContext
-from coatcheck.memory.access import find_session, require_visibility, require_writer
+from coatcheck.memory.access import find_session, new_session, require_visibility, require_writer
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.earlier import earlier_handoffs
 from coatcheck.memory.finish import Finisher
@@ -119,8 +119,6 @@ class Compact:
         request = command.request
         window = request.window
         wire = detect(window.messages, window.system) if window.format == "auto" else get(window.format)
-        if window.times is not None and len(window.times) != len(window.messages):
-            raise InvalidRequest("window.times has one entry for each message.", errors=())
         digest = self._parts.keyring.request_digest(context.tenant_id, to_sorted_bytes(_plain(request)))
         supplied = f"key:{command.idempotency_key}" if command.idempotency_key is not None else f"digest:{digest}"
         material = to_sorted_bytes([str(context.principal_id), request.session, supplied])
@@ -141,7 +139,8 @@ class Compact:
         session, stored = await self._parts.database.read(asked.context.scope, lambda tx: self._standing(asked, tx))
         if stored is not None:
             return await self._again(asked, stored, flight)
-        planned_session = session or self._new_session(asked)
+        visibility = Visibility.parse(asked.request.visibility or "conversation")
+        planned_session = session or await new_session(self._parts, asked.context, asked.request.session, visibility)
         run, plan = await self._plan(asked, planned_session, is_new=session is None)
         await reach_async("before-persist")
         started = time.monotonic()
@@ -274,20 +273,6 @@ class Compact:
         if not fits:
             raise InvalidRequest("parent_manifest_id names neither the handoff in the window nor a run of this session.")
         return named
-
-    def _new_session(self, asked: _Asked) -> Session:
-        owner = asked.context.principal_id
-        visibility = Visibility.parse(asked.request.visibility or "conversation")
-        return Session(
-            session_id=self._parts.new_id(),
-            name=asked.request.session,
-            owner_id=owner,
-            visibility=visibility,
-            acl=visibility.readers(owner, ()),
-            writers=visibility.writers(owner, ()),
-            participants=(),
-            created_at=self._parts.clock(),
-        )
 
 
 def _flight(asked: _Asked) -> str:

@@ -16,7 +16,7 @@ from coatcheck.domain.runs import Lease, Run, RunCounts, RunStatus
 from coatcheck.domain.sessions import Session, Visibility
 from coatcheck.formats import get
 from coatcheck.identity.context import RequestContext
-from coatcheck.memory.access import require_visibility, require_writer
+from coatcheck.memory.access import new_session, require_visibility, require_writer
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.earlier import earlier_handoffs
 from coatcheck.memory.finish import Finisher
@@ -68,17 +68,8 @@ class Importer:
         if visibility.team_id is not None and visibility.team_id not in context.teams:
             visibility = Visibility("conversation")
         require_visibility(context, visibility)
-        owner = context.principal_id
-        return Session(
-            session_id=session_id if taken is None and erased is None else self._parts.new_id(),
-            name=name,
-            owner_id=owner,
-            visibility=visibility,
-            acl=visibility.readers(owner, ()),
-            writers=visibility.writers(owner, ()),
-            participants=(),
-            created_at=self._parts.clock(),
-        )
+        free = session_id if taken is None and erased is None else None
+        return await new_session(self._parts, context, name, visibility, free)
 
     async def run(self, context: RequestContext, session: Session, line: ImportedRun) -> Imported | None:
         """None when the run stands already, or was erased here."""

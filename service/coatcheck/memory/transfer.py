@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from coatcheck.domain.canonical import JsonValue, parse, sha256_hex, to_bytes
 from coatcheck.domain.errors import CoatcheckError, Erased, InvalidRequest, NoProgress, TooLarge
@@ -25,7 +25,7 @@ from coatcheck.memory.reading import Reading
 from coatcheck.memory.rescan import window_times
 from coatcheck.store import entries, runs
 from coatcheck.store.database import ReadTransaction
-from coatcheck_client.wire import ImportResponse, WarningOut
+from coatcheck_client.wire import ImportResponse, Moment, SessionName, WarningOut
 
 VERSION = 1
 PAGE = 20
@@ -39,9 +39,9 @@ class SessionLine(BaseModel):
     type: Literal["session"] = "session"
     version: Literal[1] = 1
     session_id: UUID
-    name: str
+    name: SessionName
     visibility: str
-    created_at: datetime
+    created_at: Moment
 
 
 class RunLine(BaseModel):
@@ -53,9 +53,9 @@ class RunLine(BaseModel):
     manifest_id: UUID
     parent_manifest_id: UUID | None
     format: Literal["openai-chat", "openai-responses", "anthropic"]
-    created_at: datetime
-    max_handoff_chars: int
-    times: list[datetime | None]
+    created_at: Moment
+    max_handoff_chars: int = Field(ge=600, le=4_000)
+    times: list[Moment | None]
     system: Any = None
     messages: list[Any]
     window_sha256: str

@@ -30,9 +30,9 @@ def build(url: str, *, pool_size: int, statement_timeout_s: float, pool_timeout_
     }
     location = with_driver(url)
     own = location.query.get("options", "")
-    options = " ".join(
-        [*([own] if isinstance(own, str) else own), *(f"-c {name}={int(s * 1_000)}" for name, s in timeouts_s.items())]
-    )
+    # In UTC, since in another zone the first and the last day that Python knows cannot be read back.
+    own_options = [own] if isinstance(own, str) else list(own)
+    options = " ".join([*own_options, "-c timezone=UTC", *(f"-c {name}={int(s * 1_000)}" for name, s in timeouts_s.items())])
     engine = create_async_engine(
         location.difference_update_query(["options"]),
         pool_size=pool_size,

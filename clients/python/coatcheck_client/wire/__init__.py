@@ -14,7 +14,7 @@ from coatcheck_client.wire.administration import (
     TenantOut,
     TenantPage,
 )
-from coatcheck_client.wire.base import AnyText, FormatName, RoleName, SessionName, WarningOut
+from coatcheck_client.wire.base import AnyText, FormatName, Label, Moment, RoleName, SessionName, WarningOut
 from coatcheck_client.wire.compaction import (
     CompactionRequest,
     CompactionResponse,
@@ -59,7 +59,9 @@ __all__ = [
     "KeyCreate",
     "KeyOut",
     "KeyPage",
+    "Label",
     "ManifestOut",
+    "Moment",
     "Problem",
     "Ranks",
     "RecallHit",

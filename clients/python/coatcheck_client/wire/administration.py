@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from coatcheck_client.wire.base import Request, Response, WarningOut
+from coatcheck_client.wire.base import Label, Moment, Request, Response, WarningOut
 
 
 class JobOut(Response):
@@ -42,11 +42,11 @@ class RepairRequest(Request):
 
 
 class KeyCreate(Request):
-    name: str = Field(min_length=1, max_length=100)
+    name: Label
     principal_id: UUID | None = None
     operations: list[str] | None = None
     sessions: list[UUID] | None = None
-    expires_at: datetime | None = None
+    expires_at: Moment | None = None
 
 
 class KeyOut(Response):
@@ -68,7 +68,7 @@ class KeyPage(Response):
 
 
 class TenantCreate(Request):
-    name: str = Field(min_length=1, max_length=100)
+    name: Label
 
 
 class TenantOut(Response):

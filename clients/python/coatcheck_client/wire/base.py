@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 
 def _any_str(value: object) -> str:
@@ -16,7 +18,22 @@ def _any_str(value: object) -> str:
 AnyText = Annotated[str, PlainValidator(_any_str), WithJsonSchema({"type": "string"})]
 """A string of any code points, lone surrogates and NUL included."""
 
-SessionName = Annotated[str, Field(min_length=1, max_length=200)]
+
+def _in_utc(value: datetime) -> datetime:
+    try:
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except OverflowError:
+        raise PydanticCustomError("datetime_range", "the time is outside the years 1 to 9999 in UTC") from None
+
+
+Moment = Annotated[datetime, AfterValidator(_in_utc)]
+"""A time in a request, with any offset; without one it is taken for UTC, as logs write it."""
+
+_NO_CONTROLS = r"^[^\x00-\x1f\x7f-\x9f]+$"
+SessionName = Annotated[str, Field(min_length=1, max_length=200, pattern=_NO_CONTROLS)]
+"""A caller's own name for its session. It is shown as it is, so that one which looks like a secret is refused."""
+Label = Annotated[str, Field(min_length=1, max_length=100, pattern=_NO_CONTROLS)]
+"""An operator's name for a key or a tenant."""
 FormatName = Literal["openai-chat", "openai-responses", "anthropic"]
 RoleName = Literal["system", "developer", "user", "assistant", "tool"]
 

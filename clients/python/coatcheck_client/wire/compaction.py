@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import Field
 
-from coatcheck_client.wire.base import AnyText, Request, Response, SessionName, WarningOut
+from coatcheck_client.wire.base import AnyText, Moment, Request, Response, SessionName, WarningOut
 
 
 class WindowIn(Request):
@@ -17,7 +16,7 @@ class WindowIn(Request):
     format: Literal["openai-chat", "openai-responses", "anthropic", "auto"] = "auto"
     messages: list[Any]
     system: Any = None
-    times: list[datetime | None] | None = None
+    times: list[Moment | None] | None = None
 
 
 class CompactionRequest(Request):

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from coatcheck_client.wire.base import AnyText, Request, Response, RoleName, SessionName, WarningOut
+from coatcheck_client.wire.base import AnyText, Moment, Request, Response, RoleName, SessionName, WarningOut
 
 
 class RecallRequest(Request):
@@ -20,8 +20,8 @@ class RecallRequest(Request):
     max_chars: int = Field(default=8_000, ge=200, le=200_000)
     representation: Literal["exact", "reduced"] = "exact"
     roles: list[RoleName] | None = None
-    since: datetime | None = None
-    until: datetime | None = None
+    since: Moment | None = None
+    until: Moment | None = None
     rerank: Literal["auto", "on", "off"] = "auto"
 
 
