@@ -6,10 +6,11 @@ import asyncio
 from uuid import UUID
 
 from coatcheck.domain.errors import Erased, FieldError, Forbidden, InvalidRequest, NotFound
+from coatcheck.domain.runs import Run
 from coatcheck.domain.sessions import Session, Visibility
 from coatcheck.identity.context import RequestContext
 from coatcheck.memory.collaborators import Collaborators
-from coatcheck.store import sessions, tombstones
+from coatcheck.store import runs, sessions, tombstones
 from coatcheck.store.database import Database, ReadTransaction
 
 
@@ -43,6 +44,17 @@ def require_writer(context: RequestContext, session: Session) -> None:
         raise Forbidden("You may read this session, but not add to it.")
 
 
+async def run_by_id(context: RequestContext, tx: ReadTransaction, manifest_id: UUID) -> tuple[Run, Session]:
+    """The run and its session. Raises NotFound or Erased, as ``find_session``."""
+    run = await runs.find(tx, manifest_id)
+    if run is not None:
+        return run, await session_by_id(context, tx, run.session_id)
+    stone = await tombstones.find(tx, "manifest", str(manifest_id))
+    if stone is not None and (context.sessions is None or stone.session_id in context.sessions):
+        raise Erased
+    raise NotFound
+
+
 async def owned_session(context: RequestContext, database: Database, session_id: UUID) -> Session:
     """The session, for a change that only its owner or an operator may make. Raises NotFound, Erased, Forbidden."""
     if context.is_operator and _in_reach(context, session_id):
@@ -53,6 +65,16 @@ async def owned_session(context: RequestContext, database: Database, session_id:
     if session.owner_id != context.principal_id:
         raise Forbidden("Only the session's owner or an operator may do this.")
     return session
+
+
+async def session_of_owned_run(context: RequestContext, database: Database, manifest_id: UUID) -> UUID:
+    """The session of a run, for a change that only its owner or an operator may make. Raises as ``owned_session``."""
+    if context.is_operator:
+        run = await database.work(context.tenant_scope, lambda tx: runs.find(tx, manifest_id))
+        if run is not None and not run.erased:
+            return (await owned_session(context, database, run.session_id)).session_id
+    _, session = await database.read(context.scope, lambda tx: run_by_id(context, tx, manifest_id))
+    return (await owned_session(context, database, session.session_id)).session_id
 
 
 def require_visibility(context: RequestContext, visibility: Visibility) -> None:

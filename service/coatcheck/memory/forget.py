@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from coatcheck.domain.errors import Erased, ErasePending, IndexUnavailable, NotFound, StoreUnavailable
+from coatcheck.domain.errors import Erased, ErasePending, IndexUnavailable, StoreUnavailable
 from coatcheck.domain.outbox import OutboxItem, OutboxKind
 from coatcheck.domain.runs import Run
 from coatcheck.domain.sessions import Session
 from coatcheck.identity.context import RequestContext
-from coatcheck.memory.access import owned_session
+from coatcheck.memory.access import owned_session, session_of_owned_run
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.erasing import Eraser
 from coatcheck.memory.rerender import without_manifest
@@ -53,13 +53,7 @@ class Forget:
     async def manifest(self, context: RequestContext, manifest_id: UUID) -> None:
         """As ``session``, for one run: what other runs of its session hold too stays theirs."""
         context.require("erase")
-        run = await self._parts.database.read(context.scope, lambda tx: runs.find(tx, manifest_id))
-        if run is None:
-            if await self._parts.database.read(context.scope, lambda tx: tombstones.find(tx, "manifest", str(manifest_id))):
-                raise Erased
-            raise NotFound
-        session_id = run.session_id
-        await owned_session(context, self._parts.database, session_id)
+        session_id = await session_of_owned_run(context, self._parts.database, manifest_id)
 
         async def mark(tx: WorkerTransaction) -> OutboxItem:
             now = self._parts.clock()

@@ -13,7 +13,7 @@ from coatcheck.domain.errors import Erased, InvalidRequest, NotFound
 from coatcheck.domain.runs import Run
 from coatcheck.domain.sessions import Session
 from coatcheck.identity.context import RequestContext
-from coatcheck.memory.access import session_by_id
+from coatcheck.memory.access import run_by_id
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.presenting import Presenter
 from coatcheck.memory.responses import entry_response, manifest_response
@@ -36,7 +36,7 @@ class Reading:
 
     async def manifest(self, context: RequestContext, manifest_id: UUID) -> ManifestOut:
         context.require("read")
-        run, session = await self._parts.database.read(context.scope, lambda tx: _run(context, tx, manifest_id))
+        run, session = await self._parts.database.read(context.scope, lambda tx: run_by_id(context, tx, manifest_id))
         return manifest_response(run, session.name)
 
     async def entries(
@@ -47,7 +47,7 @@ class Reading:
         after = int(cursor.open("entries", str(manifest_id), page_token)) if page_token else -1
 
         async def work(tx: ReadTransaction) -> tuple[Session, list[Entry], dict[str, StoredSegment]]:
-            run, session = await _run(context, tx, manifest_id)
+            run, session = await run_by_id(context, tx, manifest_id)
             page = await entries.page(tx, manifest_id, after, page_size + 1)
             shas = list({entry.segment_sha256 for entry in page if entry.segment_sha256})
             return session, page, await segments.find(tx, run.session_id, shas)
@@ -116,7 +116,7 @@ class Reading:
         return tombstone is not None and (context.sessions is None or tombstone.session_id in context.sessions)
 
     async def _window(self, context: RequestContext, tx: ReadTransaction, manifest_id: UUID) -> tuple[Run, list[Entry], _Texts]:
-        run, _ = await _run(context, tx, manifest_id)
+        run, _ = await run_by_id(context, tx, manifest_id)
         rows = await entries.all(tx, manifest_id)
         stored = await segments.find(tx, run.session_id, list({e.segment_sha256 for e in rows if e.segment_sha256}))
         blobs = await segments.blob_texts(tx, run.session_id, list({e.blob_sha256 for e in rows if e.blob_sha256}))
@@ -139,13 +139,3 @@ class _Texts:
 def _text_of(entry: Entry, shown: dict[str, str]) -> str | None:
     key = entry.segment_sha256 or entry.blob_sha256 or (str(entry.handoff_manifest_id) if entry.handoff_manifest_id else None)
     return shown.get(key) if key else None
-
-
-async def _run(context: RequestContext, tx: ReadTransaction, manifest_id: UUID) -> tuple[Run, Session]:
-    run = await runs.find(tx, manifest_id)
-    if run is not None:
-        return run, await session_by_id(context, tx, run.session_id)
-    tombstone = await tombstones.find(tx, "manifest", str(manifest_id))
-    if tombstone is not None and (context.sessions is None or tombstone.session_id in context.sessions):
-        raise Erased
-    raise NotFound

@@ -57,7 +57,7 @@ class Sessions:
             require_visibility(context, visibility)
         participants = tuple(dict.fromkeys(patch.participants)) if patch.participants is not None else session.participants
 
-        async def work(tx: WorkerTransaction) -> None:
+        async def work(tx: WorkerTransaction) -> SessionSummary:
             await sessions.lock(tx, session_id)
             known = await principals.existing(tx, participants)
             if set(participants) - known:
@@ -68,9 +68,13 @@ class Sessions:
                 raise NotFound
             await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ACL, session_id)
             await audit.record(tx, self._parts.new_id(), context.principal_id, "session.patch", "session", str(session_id))
+            summary = await sessions.summary(tx, session_id)
+            if summary is None:
+                raise NotFound
+            return summary
 
-        await self._parts.database.work(context.tenant_scope, work)
-        return await self.one(context, session_id)
+        # Not read again as the caller: an operator may change what it may not read.
+        return _out(await self._parts.database.work(context.tenant_scope, work))
 
 
 def _out(summary: SessionSummary) -> SessionOut:
