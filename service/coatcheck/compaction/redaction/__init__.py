@@ -1,0 +1,18 @@
+"""Redaction: secrets go before anything is stored, logged, embedded or sent to a model.
+
+In the order in which text passes: ``redactor`` (messages and texts) -> ``settling`` (until nothing more is found) -> ``finder``
+(``view``, ``detector``, ``filters``, ``private_keys``) -> placeholders. ``names``, ``shapes`` and ``values`` say what a name means,
+what a value looks like and where it ends; ``assignments``, ``prose`` and ``bundled`` judge.
+"""
+
+from coatcheck.compaction.redaction.redactor import (
+    THINKING_MARKER,
+    RedactedMessage,
+    RedactedSystem,
+    RedactedText,
+    Redactor,
+    default_cache_dir,
+    warm,
+)
+
+__all__ = ["THINKING_MARKER", "RedactedMessage", "RedactedSystem", "RedactedText", "Redactor", "default_cache_dir", "warm"]

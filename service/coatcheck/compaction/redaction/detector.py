@@ -1,0 +1,188 @@
+"""The matcher: kingfisher with its bundled rules and ours, over many texts at once. Offline; it only ever scans."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata, resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from coatcheck.domain.canonical import scalar_text
+from coatcheck.domain.errors import RedactionFailed
+
+if TYPE_CHECKING:
+    from kingfisher_sdk import Finding, Scanner
+
+CHUNK_CHARS = 32 * 1024
+OVERLAP_CHARS = 4 * 1024
+SCAN_TIMEOUT_S = 20.0
+"""For one chunk, which takes milliseconds: reached only when the machine is on its knees."""
+
+_DISTRIBUTION = "kingfisher-secret-scanner"
+_BREAK = b"\n" + b"\x1c" * 72 + b"\n"
+"""Between two texts in one scan. Views hold no such character, and no rule's context reaches across so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A match: ``text[start:end]`` of the text it was found in."""
+
+    rule: str
+    start: int
+    end: int
+    decoded: str | None = None
+    """The match itself, where it was found inside Base64; start and end then span the encoded run."""
+    cut: bool = False
+    """Whether the match ends with its chunk, and so may go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A stretch of one text inside a chunk of bytes."""
+
+    text: int
+    start: int
+    content: str
+    at_byte: int
+
+
+class Detector:
+    """Loads its rules at the first scan, once, and keeps the compiled ones in ``cache_dir`` (private to this user)."""
+
+    def __init__(self, cache_dir: Path, extra_rules: Path | None = None) -> None:
+        self._cache_dir = cache_dir
+        self._extra_rules = extra_rules
+        self._lock = threading.Lock()
+        self._scanner: Scanner | None = None
+        self._revision: str | None = None
+
+    @property
+    def revision(self) -> str:
+        """A hash of the rules, of this package's code and of kingfisher's version: what a finding depends on."""
+        if self._revision is None:
+            digest = hashlib.sha256(metadata.version(_DISTRIBUTION).encode())
+            for source in sorted(_package_files(), key=lambda file: file.name):
+                digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+            if self._extra_rules:
+                digest.update(self._extra_rules.read_bytes())
+            self._revision = digest.hexdigest()[:16]
+        return self._revision
+
+    def warm(self) -> None:
+        """Compiles the rules and fills the cache: seconds the first time, half a second later on."""
+        self._loaded()
+
+    def scan(self, texts: Sequence[str]) -> list[list[Hit]]:
+        """The matches in each text. Raises RedactionFailed; there is never a partial result."""
+        hits: list[list[Hit]] = [[] for _ in texts]
+        for data, pieces in _chunks(texts):
+            self._scan_chunk(data, pieces, hits)
+        return hits
+
+    def _scan_chunk(self, data: bytes, pieces: list[_Piece], hits: list[list[Hit]]) -> None:
+        try:
+            findings = self._loaded().scan(data, timeout=SCAN_TIMEOUT_S)
+        except (RuntimeError, TimeoutError, ValueError, OSError) as error:
+            raise RedactionFailed("The scanner for secrets did not finish.") from error
+        if not findings:
+            return
+        starts = [piece.at_byte for piece in pieces]
+        by_piece: dict[int, list[tuple[int, int, Finding]]] = {}
+        for finding in findings:
+            location = finding.location
+            first = location["start_offset"]
+            at = bisect_right(starts, first) - 1
+            by_piece.setdefault(at, []).append((first - starts[at], location["end_offset"] - starts[at], finding))
+        for at, located in by_piece.items():
+            piece = pieces[at]
+            length = len(piece.content)
+            to_chars = None if piece.content.isascii() else _characters(piece.content, located)
+            for first, last, finding in located:
+                start, end = (first, last) if to_chars is None else (to_chars[first], to_chars[last])
+                if start < min(end, length):
+                    inside = finding.secret if finding.is_base64_encoded else None
+                    hits[piece.text].append(
+                        Hit(finding.rule_id, piece.start + start, piece.start + min(end, length), inside, end >= length)
+                    )
+
+    def _loaded(self) -> Scanner:
+        if self._scanner is None:
+            with self._lock:
+                if self._scanner is None:
+                    self._scanner = self._load()
+        return self._scanner
+
+    def _load(self) -> Scanner:
+        from kingfisher_sdk import Rules, Scanner
+
+        try:
+            self._cache_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with resources.as_file(resources.files(__package__) / "rules.yml") as ours:
+                paths = [ours] if self._extra_rules is None else [ours, self._extra_rules]
+                return Scanner(Rules(paths, cache_dir=self._cache_dir), base64=True)
+        except (RuntimeError, ValueError, OSError) as error:
+            raise RedactionFailed("The rules for secrets could not be loaded.") from error
+
+
+def _characters(content: str, located: list[tuple[int, int, Finding]]) -> dict[int, int]:
+    """Byte offsets of findings to positions of characters, in one pass over the text."""
+    raw = content.encode()
+    characters: dict[int, int] = {}
+    at_byte = position = 0
+    for offset in sorted({offset for first, last, _ in located for offset in (first, last)}):
+        position += len(raw[at_byte:offset].decode("utf-8", "ignore"))
+        characters[offset] = position
+        at_byte = offset
+    return characters
+
+
+def _package_files() -> list[Traversable]:
+    return [file for file in resources.files(__package__ or "").iterdir() if file.name.endswith((".py", ".yml"))]
+
+
+def _chunks(texts: Sequence[str]) -> list[tuple[bytes, list[_Piece]]]:
+    """Packs texts into chunks: many short ones into one, a long one into several that overlap."""
+    chunks: list[tuple[bytes, list[_Piece]]] = []
+    parts: list[bytes] = []
+    pieces: list[_Piece] = []
+    size = 0
+    for number, text in enumerate(texts):
+        for start, content in _stretches(text):
+            if size and size + len(content) > CHUNK_CHARS:
+                chunks.append((b"".join(parts), pieces))
+                parts, pieces, size = [], [], 0
+            if parts:
+                parts.append(_BREAK)
+                size += len(_BREAK)
+            content = scalar_text(content)
+            encoded = content.encode()
+            pieces.append(_Piece(number, start, content, size))
+            parts.append(encoded)
+            size += len(encoded)
+    if parts:
+        chunks.append((b"".join(parts), pieces))
+    return chunks
+
+
+def _stretches(text: str) -> list[tuple[int, str]]:
+    if len(text) <= CHUNK_CHARS:
+        return [(0, text)] if text else []
+    stretches = []
+    start = 0
+    while True:
+        end = start + CHUNK_CHARS
+        if end >= len(text):
+            stretches.append((start, text[start:]))
+            return stretches
+        end = max(
+            text.rfind("\n", end - OVERLAP_CHARS // 4, end),
+            text.rfind(" ", end - OVERLAP_CHARS // 4, end),
+            end - OVERLAP_CHARS // 4,
+        )
+        stretches.append((start, text[start:end]))
+        start = end - OVERLAP_CHARS

@@ -1,0 +1,165 @@
+"""Takes the secrets out of texts and messages, and puts typed placeholders in their place.
+
+Fails closed: a scanner that errs or is late, and a text that will not settle, raise RedactionFailed, and nothing is returned.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from coatcheck.compaction.redaction.detector import Detector
+from coatcheck.compaction.redaction.finder import Leaf, find
+from coatcheck.compaction.redaction.nested import key_of, with_key, with_value
+from coatcheck.compaction.redaction.settling import Settled, settle
+from coatcheck.domain.canonical import JsonObject, JsonValue, pointer, value_at
+from coatcheck.domain.canonical import Path as JsonPath
+from coatcheck.domain.errors import FieldError, InvalidRequest
+from coatcheck.domain.messages import Field, FieldClass, WireFormat
+from coatcheck.domain.placeholders import PlaceholderKeys
+
+THINKING_MARKER = "[REDACTED: this thinking held a secret]"
+MAX_STRUCTURAL_CHARS = 200
+_SHORTEST_TOKEN = 16
+_SELF_EVIDENT = 1
+"""The rank up to which a finding says by itself what it is: what an id may look like does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class RedactedText:
+    """A text without its secrets, and how many of each kind went."""
+
+    text: str
+    counts: Counter[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RedactedMessage:
+    """A message without its secrets, and how many of each kind went."""
+
+    message: JsonObject
+    counts: Counter[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RedactedSystem:
+    """The system field's value without its secrets, and how many of each kind went."""
+
+    system: JsonValue
+    counts: Counter[str]
+
+
+class Redactor:
+    """Cheap to build; the rules load at first use, once. May be used from several threads."""
+
+    def __init__(self, cache_dir: Path | None = None, extra_rules: Path | None = None) -> None:
+        self._detector = Detector(cache_dir or default_cache_dir(), extra_rules)
+
+    @property
+    def revision(self) -> str:
+        """The revision of the rules, of this code and of the scanner."""
+        return self._detector.revision
+
+    def warm(self) -> None:
+        """Loads the rules now; compiles them when they are not in the cache."""
+        self._detector.warm()
+
+    def redact_text(self, text: str, keys: PlaceholderKeys, *, key_name: str | None = None) -> RedactedText:
+        """One text. ``key_name`` is the key that it stands under, which may be all that makes it a secret."""
+        settled = settle(self._detector, [Leaf(text, key_name)], keys)[0]
+        return RedactedText(settled.text, settled.counts)
+
+    def redact_message(self, wire: WireFormat, message: JsonObject, keys: PlaceholderKeys, *, at: JsonPath) -> RedactedMessage:
+        """A message, leaf by leaf. Raises InvalidRequest for a structural field that is malformed or holds a secret."""
+        redacted, counts = self._redact(wire, message, wire.fields(message), keys, at)
+        if not isinstance(redacted, dict):
+            raise TypeError("a message stays an object")
+        return RedactedMessage(redacted, counts)
+
+    def redact_system(self, wire: WireFormat, system: JsonValue, keys: PlaceholderKeys, *, at: JsonPath) -> RedactedSystem:
+        """As ``redact_message``, of the bare value of the system field."""
+        redacted, counts = self._redact(wire, system, wire.system_fields(system), keys, at)
+        return RedactedSystem(redacted, counts)
+
+    def _redact(
+        self, wire: WireFormat, document: JsonValue, fields: Iterable[Field], keys: PlaceholderKeys, at: JsonPath
+    ) -> tuple[JsonValue, Counter[str]]:
+        content: list[Field] = []
+        structural: list[Field] = []
+        for field in fields:
+            if field.field_class is FieldClass.CONTENT:
+                content.append(field)
+            elif field.field_class is FieldClass.STRUCTURAL:
+                structural.append(field)
+        self._check_structural(document, structural, at)
+        settled = settle(self._detector, [_leaf(document, field) for field in content], keys)
+        changed = [(field, text) for field, text in zip(content, settled, strict=True) if text.counts]
+        if not changed:
+            return document, Counter()
+        return _rebuilt(wire, document, changed)
+
+    def _check_structural(self, document: JsonValue, fields: list[Field], at: JsonPath) -> None:
+        leaves = []
+        for field in fields:
+            text = _string_at(document, field)
+            if len(text) > MAX_STRUCTURAL_CHARS:
+                raise _refused(at, field, f"This value is longer than {MAX_STRUCTURAL_CHARS} characters.")
+            if any(char < " " or "\x7f" <= char < "\xa0" for char in text):
+                raise _refused(at, field, "This value holds a control character.")
+            if len(text) >= _SHORTEST_TOKEN:
+                leaves.append((field, Leaf(text)))
+        if leaves:
+            for (field, _), covered in zip(leaves, find(self._detector, [leaf for _, leaf in leaves]), strict=True):
+                if any(cover.rank <= _SELF_EVIDENT for cover in covered):
+                    raise _refused(at, field, "This value looks like a secret, and may not be rewritten.")
+
+
+def default_cache_dir() -> Path:
+    """Where the compiled rules are kept: the user's cache directory, not the data directory."""
+    return Path(platformdirs.user_cache_dir("coatcheck")) / "rules"
+
+
+def warm(cache_dir: Path | None = None) -> None:
+    """Compiles the rules ahead of the first start, so that it does not wait."""
+    Redactor(cache_dir).warm()
+
+
+def _leaf(document: JsonValue, field: Field) -> Leaf:
+    if field.is_key:
+        return Leaf(str(field.path[-1]))
+    return Leaf(_string_at(document, field), key_of(document, field.path))
+
+
+def _string_at(document: JsonValue, field: Field) -> str:
+    value = str(field.path[-1]) if field.is_key else value_at(document, field.path)
+    if not isinstance(value, str):
+        raise TypeError("a field names a string")
+    return value
+
+
+def _refused(at: JsonPath, field: Field, detail: str) -> InvalidRequest:
+    return InvalidRequest(detail, errors=[FieldError(pointer((*at, *field.path)), detail)])
+
+
+def _rebuilt(wire: WireFormat, document: JsonValue, changed: list[tuple[Field, Settled]]) -> tuple[JsonValue, Counter[str]]:
+    """Values first, then whole thinking blocks, then keys, the deepest first: paths name the document as it was."""
+    counts: Counter[str] = Counter()
+    blocks: set[JsonPath] = set()
+    renamed: list[tuple[JsonPath, str]] = []
+    for field, settled in changed:
+        counts.update(settled.counts)
+        if field.thinking_block is not None:
+            blocks.add(field.thinking_block)
+        elif field.is_key:
+            renamed.append((field.path, settled.text))
+        else:
+            document = with_value(document, field.path, settled.text)
+    for block in blocks:
+        document = with_value(document, block, wire.thinking_marker(value_at(document, block), THINKING_MARKER))
+    for path, key in sorted(renamed, key=lambda item: -len(item[0])):
+        document = with_key(document, path, key)
+    return document, counts

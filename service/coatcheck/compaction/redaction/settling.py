@@ -1,0 +1,105 @@
+"""Rewrites texts until a search finds nothing more, so that redacting what is redacted changes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from coatcheck.compaction.redaction.detector import Detector
+from coatcheck.compaction.redaction.finder import Covered, Leaf, find
+from coatcheck.compaction.redaction.nested import inner_strings, parse_container, rewritten
+from coatcheck.compaction.redaction.shapes import is_opaque
+from coatcheck.compaction.redaction.wordlists import words
+from coatcheck.domain.canonical import JsonValue, Path
+from coatcheck.domain.errors import RedactionFailed
+from coatcheck.domain.placeholders import PlaceholderKeys
+
+MAX_ROUNDS = 12
+"""A text settles in two; more only where somebody nested secrets by hand."""
+MAX_DEPTH = 3
+"""JSON in JSON in JSON."""
+
+_GUESSABLE = words("password passphrase cookie url-password basic-auth seed-phrase unjudged")
+_STRONG_CHARS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A text without its secrets, and how many of each kind went."""
+
+    text: str
+    counts: Counter[str]
+
+
+@dataclass(slots=True)
+class _Node:
+    """A text and the strings of the JSON document that it is, if it is one."""
+
+    leaf: Leaf
+    document: JsonValue = None
+    inner: list[tuple[Path, _Node]] = field(default_factory=list)
+
+
+def settle(detector: Detector, leaves: Sequence[Leaf], keys: PlaceholderKeys) -> list[Settled]:
+    """The leaves without their secrets. Raises RedactionFailed when a text will not settle."""
+    settled = [Settled(leaf.text, Counter()) for leaf in leaves]
+    pending = list(range(len(leaves)))
+    for _ in range(MAX_ROUNDS):
+        nodes = [_node(Leaf(settled[number].text, leaves[number].key), 0) for number in pending]
+        found = _found(detector, nodes)
+        still = []
+        for number, node in zip(pending, nodes, strict=True):
+            counts: Counter[str] = Counter()
+            text = _rewritten(node, found, keys, counts)
+            if text != settled[number].text:
+                settled[number] = Settled(text, settled[number].counts + counts)
+                still.append(number)
+        if not still:
+            return settled
+        pending = still
+    raise RedactionFailed("A text holds secrets in more layers than can be taken apart.")
+
+
+def _node(leaf: Leaf, depth: int) -> _Node:
+    document = parse_container(leaf.text) if depth < MAX_DEPTH else None
+    node = _Node(leaf, document)
+    if document is not None:
+        node.inner = [(inner.path, _node(Leaf(inner.text, inner.key), depth + 1)) for inner in inner_strings(document, leaf.text)]
+    return node
+
+
+def _found(detector: Detector, nodes: Sequence[_Node]) -> dict[int, list[Covered]]:
+    """What has to be covered in each node, by the node's identity, in one scan."""
+    flat: list[_Node] = []
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        flat.append(node)
+        pending.extend(inner for _, inner in node.inner)
+    covered = find(detector, [node.leaf for node in flat])
+    return {id(node): covers for node, covers in zip(flat, covered, strict=True)}
+
+
+def _rewritten(node: _Node, found: dict[int, list[Covered]], keys: PlaceholderKeys, counts: Counter[str]) -> str:
+    texts = {}
+    for path, inner in node.inner:
+        text = _rewritten(inner, found, keys, counts)
+        if text != inner.leaf.text:
+            texts[path] = text
+    if texts:
+        return rewritten(node.leaf.text, node.document, texts)
+    pieces: list[str] = []
+    position = 0
+    for cover in found[id(node)]:
+        pieces += (node.leaf.text[position : cover.start], placeholder(cover, keys))
+        position = cover.end
+        counts[cover.kind] += 1
+    return "".join(pieces) + node.leaf.text[position:]
+
+
+def placeholder(cover: Covered, keys: PlaceholderKeys) -> str:
+    """What stands in for a secret. One that can be guessed is tagged under the session's key."""
+    strong = len(cover.secret) >= _STRONG_CHARS and is_opaque(cover.secret, _STRONG_CHARS)
+    guessable = cover.kind in _GUESSABLE or not (strong or cover.rank <= 1)
+    return keys.placeholder(cover.kind, cover.secret, guessable=guessable)
