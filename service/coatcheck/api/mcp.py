@@ -1,23 +1,37 @@
-"""MCP over streamable HTTP, mounted at ``/mcp``. The library is loaded by the first request, since few deployments need it."""
+"""MCP over streamable HTTP, mounted at ``/mcp``. The library is loaded by the first request, since few deployments need it.
+
+What a tool is given is read by our own reader, as over HTTP (exact numbers, lone surrogates, no duplicate keys), and goes past
+the library, which carries the protocol around it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from typing import TYPE_CHECKING, Any
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+import structlog
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from coatcheck.api.asked import asked_of
-from coatcheck.api.mcp_tools import TOOLS, ToolAnswer, call
-from coatcheck.domain.canonical import scalar_text
-from coatcheck.domain.errors import Draining
+from coatcheck.api.dependencies import THREAD_FROM_BYTES
+from coatcheck.api.mcp_tools import TOOLS, ToolAnswer, call, refused
+from coatcheck.domain.canonical import JsonObject, JsonValue, parse, scalar_text
+from coatcheck.domain.errors import CoatcheckError, Draining, MalformedJson
 from coatcheck.memory.services import Services
 
 if TYPE_CHECKING:
     import mcp_types as types
     from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel import Server
+
+
+_ARGUMENTS = "coatcheck.mcp_arguments"
+
+log = structlog.get_logger(__name__)
 
 
 class McpDoor:
@@ -31,12 +45,17 @@ class McpDoor:
         self._running: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":
+            # The protocol allows it. A stream of our own would be empty, and hold its place at the gate for as long as it likes.
+            raise HTTPException(405, headers={"Allow": "POST"})
+        message = await _message(scope, receive)
+        scope[_ARGUMENTS] = _take_arguments(message)
         if self._app is None:
             async with self._starting:
                 if self._app is None:
                     await self._start()
         assert self._app is not None
-        await self._app(scope, receive, send)
+        await self._app(scope, _instead(json.dumps(message).encode("ascii"), receive), send)
 
     async def close(self) -> None:
         self._stop.set()
@@ -58,6 +77,37 @@ class McpDoor:
         self._running = asyncio.create_task(run())
         await ready.wait()
         self._app = app
+
+
+async def _message(scope: Scope, receive: Receive) -> JsonObject:
+    """One JSON-RPC message. Raises MalformedJson: the library would repeat what it does not understand."""
+    raw = await Request(scope, receive).body()
+    message = parse(raw) if len(raw) < THREAD_FROM_BYTES else await asyncio.to_thread(parse, raw)
+    if not isinstance(message, dict) or not _is_rpc(message):
+        raise MalformedJson("The body is no JSON-RPC 2.0 message.")
+    return message
+
+
+def _is_rpc(message: JsonObject) -> bool:
+    said = isinstance(message.get("method"), str) or ("id" in message and ("result" in message or "error" in message))
+    params_fit = isinstance(message.get("params", {}), dict)
+    id_fits = isinstance(message.get("id", 0), str | int) and not isinstance(message.get("id"), bool)
+    return message.get("jsonrpc") == "2.0" and said and params_fit and id_fits
+
+
+def _take_arguments(message: JsonObject) -> JsonValue:
+    params = message.get("params")
+    return params.pop("arguments", None) if isinstance(params, dict) else None
+
+
+def _instead(body: bytes, receive: Receive) -> Receive:
+    """The body, then whatever the connection says."""
+    first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return first.pop() if first else await receive()
+
+    return replay
 
 
 def _build(services: Services) -> tuple[Any, ASGIApp]:
@@ -86,10 +136,15 @@ def _server(services: Services) -> Server[Any]:
 
     async def call_tool(context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> types.CallToolResult:
         assert context.request is not None
-        assert context.request is not None
-        asked = asked_of(context.request.scope)
+        scope = context.request.scope
+        asked = asked_of(scope)
         assert asked.context is not None
-        answer = await call(services, asked.context, params.name, params.arguments, asked.deadline_s, asked.request_id)
+        try:
+            answer = await call(services, asked.context, params.name, scope[_ARGUMENTS], asked.deadline_s, asked.request_id)
+        except Exception:
+            # As the edge does: the library would answer with the exception's own words, which may be content.
+            log.exception("tool failed")
+            answer = refused(CoatcheckError(), asked.request_id)
         return _result(answer)
 
     return Server("coatcheck", on_list_tools=list_tools, on_call_tool=call_tool)

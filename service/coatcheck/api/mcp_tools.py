@@ -14,6 +14,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from coatcheck.api.problems import problem
+from coatcheck.api.recall import recall_in_time
 from coatcheck.api.validation import invalid_body
 from coatcheck.domain.errors import CoatcheckError, NotFound
 from coatcheck.identity.context import RequestContext
@@ -74,13 +75,18 @@ async def call(
             raise invalid_body(error.errors(include_url=False, include_input=False)) from None
         return await tool.run(services, context, checked, deadline_s)
     except CoatcheckError as error:
-        body = problem(error, request_id)
-        return ToolAnswer(json.dumps(body), body, is_error=True)
+        return refused(error, request_id)
 
 
-async def _recall(services: Services, context: RequestContext, arguments: BaseModel, _deadline_s: float) -> ToolAnswer:
+def refused(error: CoatcheckError, request_id: UUID) -> ToolAnswer:
+    """An error as a tool says it: the problem that HTTP would answer."""
+    body = problem(error, request_id)
+    return ToolAnswer(json.dumps(body), body, is_error=True)
+
+
+async def _recall(services: Services, context: RequestContext, arguments: BaseModel, deadline_s: float) -> ToolAnswer:
     assert isinstance(arguments, RecallRequest)
-    found = await services.recall(context, arguments)
+    found = await recall_in_time(services, context, arguments, deadline_s)
     return ToolAnswer(found.rendered, found.model_dump(mode="json"))
 
 
