@@ -17,7 +17,7 @@ from tests.apps import Caller
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.asyncio(loop_scope="module"))
+            item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

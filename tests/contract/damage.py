@@ -24,9 +24,7 @@ class Damage:
         name = sa.make_url(database_url).database
         assert name is not None
         self._engine = sa.create_engine(with_driver(postgres.owner_url(name)), poolclass=sa.NullPool)
-        index = app.parts.index
-        assert isinstance(index, EdgeIndex)
-        self._index = index
+        self._index = app.parts.index
         self._generation = app.parts.generation.number
         self.tenant_id = tenant_id
 
@@ -52,6 +50,22 @@ class Damage:
         )  # fmt: skip
         return sha
 
+    def projection(self, sha256: str) -> sa.Row[Any]:
+        """What is recorded of a segment's points."""
+        return self.sql("SELECT * FROM projections WHERE tenant_id = :tenant AND segment_sha256 = :sha", sha=sha256)[0]
+
+    def everything(self) -> dict[str, list[str]]:
+        """Every row of the tenant in every table, as text."""
+        tables = self.sql(
+            "SELECT table_name AS name FROM information_schema.columns WHERE column_name = 'tenant_id' AND table_schema = 'public'"
+        )
+        return {
+            table.name: [
+                row.said for row in self.sql(f"SELECT CAST(t AS text) AS said FROM {table.name} t WHERE tenant_id = :tenant")
+            ]
+            for table in tables
+        }
+
     async def points(self) -> list[StoredPoint]:
         """Every point that says that it is this tenant's."""
         return [p async for page in self._index.scroll() for p in page if p.tenant_id == self.tenant_id]
@@ -60,16 +74,21 @@ class Damage:
         _, sha = self.any_segment()
         return next(point for point in await self.points() if point.exact_sha256 == sha and point.passage == 0)
 
+    @property
+    def _shard(self) -> engine.EdgeShard:
+        assert isinstance(self._index, EdgeIndex)
+        return self._index._shard
+
     def relabel(self, point: StoredPoint, **payload: object) -> None:
         """Changes what a point says of itself; its id stays."""
-        self._index._shard.update(engine.UpdateOperation.set_payload([point.point_id], payload))
+        self._shard.update(engine.UpdateOperation.set_payload([point.point_id], payload))
 
     def remove(self, point: StoredPoint) -> None:
-        self._index._shard.update(engine.UpdateOperation.delete_points([point.point_id]))
+        self._shard.update(engine.UpdateOperation.delete_points([point.point_id]))
 
     def blank(self, point: StoredPoint) -> None:
         """Takes away all that a point says of itself."""
-        self._index._shard.update(engine.UpdateOperation.clear_payload([point.point_id]))
+        self._shard.update(engine.UpdateOperation.clear_payload([point.point_id]))
 
     def plant(self, like: StoredPoint, point_id: UUID, **payload: object) -> None:
         """Writes a point that nobody asked for."""
@@ -89,7 +108,7 @@ class Damage:
             **payload,
         }
         vectors: Any = {"lexical": engine.SparseVector([1], [1.0])}
-        self._index._shard.update(engine.UpdateOperation.upsert_points([engine.Point(point_id, vectors, said)]))
+        self._shard.update(engine.UpdateOperation.upsert_points([engine.Point(point_id, vectors, said)]))
 
 
 def stranger() -> str:

@@ -11,7 +11,7 @@ from coatcheck.domain.sessions import Visibility
 from coatcheck.identity.context import RequestContext
 from coatcheck.memory.access import owned_session, require_visibility, session_by_id
 from coatcheck.memory.collaborators import Collaborators
-from coatcheck.store import audit, outbox, principals, sessions
+from coatcheck.store import audit, outbox, principals, sessions, tombstones
 from coatcheck.store.database import ReadTransaction, WorkerTransaction
 from coatcheck.store.sessions import SessionSummary
 from coatcheck_client.wire import SessionOut, SessionPage, SessionPatch
@@ -66,6 +66,7 @@ class Sessions:
             writers = visibility.writers(session.owner_id, participants)
             if not await sessions.set_visibility(tx, session_id, visibility, participants, acl, writers):
                 raise NotFound
+            await tombstones.share_handoffs(tx, session_id, acl)
             await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ACL, session_id)
             await audit.record(tx, self._parts.new_id(), context.principal_id, "session.patch", "session", str(session_id))
             summary = await sessions.summary(tx, session_id)

@@ -32,6 +32,12 @@ _EXISTING = sa.text("""
 """)
 
 
+_SHARE_HANDOFFS = sa.text("""
+    UPDATE tombstones SET acl = CAST(:acl AS text[])
+     WHERE tenant_id = :tenant AND kind = 'handoff' AND session_id = :session AND acl <> CAST(:acl AS text[])
+""")
+
+
 @dataclass(frozen=True, slots=True)
 class Tombstone:
     """``kind``: session, manifest, segment, handoff or request; ``key``: its id or a keyed hash."""
@@ -67,6 +73,11 @@ async def insert(
                 "erased_at": erased_at,
             },
         )
+
+
+async def share_handoffs(tx: WorkerTransaction, session_id: UUID, acl: Sequence[str]) -> None:
+    """Superseded handoffs of a living session are known to whoever may read the session now: their text is not to be stored."""
+    await tx.connection.execute(_SHARE_HANDOFFS, {"tenant": tx.scope.tenant_id, "session": session_id, "acl": list(acl)})
 
 
 async def find(tx: AnyTransaction, kind: str, key: str) -> Tombstone | None:
