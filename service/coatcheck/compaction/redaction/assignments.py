@@ -35,6 +35,9 @@ _CALL_OR_INDEX = re.compile(r"[A-Za-z_$][\w$.]*(?:\(|\[|->|::|\?\.|\?\?|\|\|).*|
 _MEMBER = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)+")
 _NUMBERS = re.compile(r"[0-9.,:/ -]+")
 _TOKEN_LETTERS = re.compile(r"[\w+/=.~:@%,!$#*&^-]+")
+_CONNECTION_STRING = re.compile(
+    r"(?i)\b(?:server|data source|host|user id|uid|user|database|initial catalog|endpoint|driver|dsn)[ \t]*=[^;\n]*;[^\n]*\Z"
+)
 _TAG = re.compile(r"[0-9a-f]{4,16}\Z")
 _TYPES = words(
     """
@@ -72,7 +75,12 @@ class Setting:
     def in_query(self) -> bool:
         """A pair of a query or of a form's body."""
         before = self.text[max(0, self.at - 5) : self.at]
-        return before.endswith(("?", "&", "&amp;"))
+        return before.endswith(("?", "&", "&amp;", "="))
+
+    @property
+    def in_connection_string(self) -> bool:
+        """``Server=...;User Id=...;Password=...;``."""
+        return bool(_CONNECTION_STRING.search(self.text[max(0, self.at - 200) : self.at]))
 
     @property
     def at_line_start(self) -> bool:
@@ -107,19 +115,17 @@ class Setting:
         """``NAME=value`` as in a shell, an environment file, a Dockerfile, a form."""
         if self.separator != "=" or self.spaced:
             return False
-        return self.is_upper or self.in_query or (self.at_line_start and self.ends_line)
+        return self.is_upper or self.in_query or self.in_connection_string or (self.at_line_start and self.ends_line)
 
 
 def setting_before(text: str, value: Value) -> Setting | None:
     """What stands before a value that an assignment rule found; None when it is no assignment after all."""
     low = max(0, value.begins - LOOK_BACK)
     head = text[low : value.begins]
-    literal = ""
-    if value.quote:
-        opening = _OPENING.search(head[-16:])
-        if opening:
-            literal = opening[0].rstrip("\\\"'`").lower()
-            head = head[: len(head) - len(opening[0])]
+    opening = _OPENING.search(head[-16:])
+    literal = opening[0].rstrip("\\\"'`").lower() if opening else ""
+    if opening:
+        head = head[: len(head) - len(opening[0])]
     block = _BLOCK_SCALAR.search(head[-100:]) if head[-1:] in (" ", "\t", "\n") else None
     head = head[: len(head) - len(block[0]) + 1] if block else head.rstrip(" \t*")
     separator = next((mark for mark in _SEPARATORS if head.endswith(mark)), None)
@@ -161,7 +167,7 @@ def kind_of_secret(value: Value, setting: Setting) -> str | None:
     text = value.text
     if name_class is NameClass.NOTHING or is_placeholder(text) or setting.is_template or (_TAG.match(text) and setting.in_marker):
         return None
-    if not value.quote and is_code(text, setting):
+    if not value.quote and not setting.in_connection_string and is_code(text, setting):
         return None
     if name_class is NameClass.PASSWORD:
         return kind if _is_password(value, setting) else None
@@ -216,7 +222,8 @@ def _is_password(value: Value, setting: Setting) -> bool:
     if text.isdigit():
         return not vague_name and (len(text) > 6 or not setting.is_quoted)
     if is_strong(text):
-        return not is_identifier(text) or setting.ends_line or is_opaque(text, 8)
+        could_be_a_variable = is_identifier(text) and (setting.spaced or setting.ends_like_code)
+        return not could_be_a_variable or setting.ends_line or is_opaque(text, 8)
     if not (setting.at_line_start and setting.ends_line and len(text) >= 6):
         return False
     if text.lower() in _TYPES or not text.islower() or is_name(text):
@@ -255,6 +262,8 @@ def _is_made(value: Value, setting: Setting) -> bool:
 
 def _is_opaque_key(value: Value, setting: Setting) -> bool:
     text = value.text
+    if setting.separator in _NO_ASSIGNMENT:
+        return False
     if is_hash_or_uuid(text) or is_path_or_url(text) or not _TOKEN_LETTERS.fullmatch(text) or _NUMBERS.fullmatch(text):
         return False
     if setting.is_environment and setting.is_upper:

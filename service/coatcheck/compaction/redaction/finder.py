@@ -12,7 +12,7 @@ from coatcheck.compaction.redaction.detector import Detector, Hit
 from coatcheck.compaction.redaction.filters import Secret, cover_unasked, judge
 from coatcheck.compaction.redaction.private_keys import find_private_keys
 from coatcheck.compaction.redaction.shapes import is_opaque
-from coatcheck.compaction.redaction.values import read
+from coatcheck.compaction.redaction.values import MAX_BARE_CHARS, read
 from coatcheck.compaction.redaction.view import View, decoded, joined, joint_at, plain
 from coatcheck.domain.placeholders import PLACEHOLDER
 
@@ -103,7 +103,7 @@ def _secrets(text: str, hits: Sequence[Hit]) -> list[Secret]:
         allowed -= 1
         secret = judge(text, hit) if allowed >= 0 else cover_unasked(text, hit)
         if secret is not None:
-            secret = _extended(text, secret, cut=hit.cut)
+            secret = _extended(text, secret, cut=hit.cut or secret.end - secret.start >= MAX_BARE_CHARS)
             secrets.append(secret)
             if reads:
                 reached = max(reached, secret.end)

@@ -26,9 +26,12 @@ def authorization(text: str, start: int) -> Found:
 def scheme(text: str, start: int) -> Found:
     """The credential behind ``Bearer`` or ``Basic`` where no header's name stands before it."""
     value = read_bare(text, start)
-    if text[max(0, start - 8) : start].strip().lower().endswith("basic"):
+    word = text[max(0, value.begins - 12) : value.begins].rstrip().lower()
+    if word.endswith("basic"):
         return (value, "basic-auth") if _is_basic(value.text) else None
-    if not is_opaque(value.text, 12) and not is_hash_or_uuid(value.text):
+    if is_hash_or_uuid(value.text):
+        return _credential(value) if word.endswith("bearer") else None
+    if not is_opaque(value.text, 12):
         return None
     return _credential(value)
 
@@ -47,12 +50,12 @@ def url_password(text: str, start: int) -> Found:
     """The password of ``scheme://user:password@host``, which may hold an ``@`` itself."""
     user = text[text.rfind("://", max(0, start - 300), start) + 3 : start - 1]
     start = past_placeholders(text, start)
-    found = _AUTHORITY.match(text, start, start + 1_000)
+    found = _AUTHORITY.match(text, start, start + 4_096)
     authority = found[0] if found else ""
     before_path = authority.partition("/")[0]
     end = before_path.rfind("@") if "@" in before_path else authority.find("@")
     password = authority[: max(end, 0)]
-    if len(password) < 3 or is_placeholder(password) or (password == user and len(password) < 5):
+    if len(password) < 3 or not _ALNUM.search(password) or is_placeholder(password) or (password == user and len(password) < 5):
         return None
     if _PORT.match(password) or (_TEMPLATE.search(password) and not is_strong(_TEMPLATE.split(password)[0])):
         return None
@@ -86,6 +89,7 @@ _SCHEME = re.compile(
 _SCHEMES_OF_PAIRS = frozenset(("digest", "aws4-hmac-sha256", "hawk", "oauth", "signature", "negotiate"))
 _MOST_COOKIES = 64
 _AUTHORITY = re.compile(r"(?:(?!\[REDACTED:)[^\s\"'`<>])*")
+_ALNUM = re.compile(r"[^\W_]")
 _PORT = re.compile(r"\d{1,5}(?:/|\Z)")
 _TEMPLATE = re.compile(r"[{}$()\[\]]")
 _PARAMETER_NAME = re.compile(r"([\w-]+)=\Z")

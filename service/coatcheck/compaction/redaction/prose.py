@@ -47,6 +47,14 @@ def told(text: str, start: int) -> Found:
     return (value, kind or "secret") if is_opaque(value.text, 8) or is_hash_or_uuid(value.text) else None
 
 
+def adjacent(text: str, start: int) -> Found:
+    """``here is my key ...``: nothing says that it is one but its name and its form."""
+    value = _read(text, start)
+    if not _could_be_told(value.text) or is_hash_or_uuid(value.text) or not is_opaque(value.text, 16):
+        return None
+    return (value, "key") if any(is_opaque(piece, 10) for piece in _PIECES.split(value.text)) else None
+
+
 def told_abroad(text: str, start: int) -> Found:
     """As ``told``, in a language in which the rule alone knows the name."""
     value = _read(text, start)
@@ -84,6 +92,9 @@ def seed_phrase(text: str, start: int) -> Found:
     """Twelve words and more behind "seed phrase" or "mnemonic"."""
     found = re.compile(r"(?:[a-z]{3,8} +){11,23}[a-z]{3,8}").match(text, start)
     return (Value(start, found.end(), found[0]), "seed-phrase") if found else None
+
+
+_PIECES = re.compile(r"[-_./]")
 
 
 def _read(text: str, start: int) -> Value:

@@ -57,6 +57,7 @@ class Redactor:
     """Cheap to build; the rules load at first use, once. May be used from several threads."""
 
     def __init__(self, cache_dir: Path | None = None, extra_rules: Path | None = None) -> None:
+        """``cache_dir`` keeps the compiled rules; ``extra_rules`` are the operator's own, in kingfisher's YAML or TOML."""
         self._detector = Detector(cache_dir or default_cache_dir(), extra_rules)
 
     @property

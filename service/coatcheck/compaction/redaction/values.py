@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from coatcheck.domain.placeholders import PLACEHOLDER
 
 MAX_BARE_CHARS = 4_096
+"""What is read to judge a value. A secret that is longer is covered to its end (``finder``)."""
 MAX_QUOTED_CHARS = 20_000
-MAX_LINE_CHARS = 8_192
+MAX_LINE_CHARS = 16_384
 _MAX_TRAILING = 8
 _BARE = re.compile(
     r"""(?x)
     (?: \\ (?! [nrt"'`\\] | u00[0-9a-fA-F]{2} ) | [^\s"'`\\\u3000-\u303f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af] )+
     """
 )
-_LONG_TOKEN = re.compile(r"[\w+/=.~%-]*")
 _OPENING = re.compile(r"""(\\*)(["'`])\Z""")
 _CUT = re.compile(
     r"[&;](?=[\w.\[\]-]{1,40}=)|,(?=[\w.-]{1,40}[=:])|&&|&amp;|</|<br|\)(?=[;,.)\]}])|\}\}(?=[,;])|(?=\[REDACTED:[a-z0-9-]{1,40}:[0-9a-f]{16}\])"
@@ -74,8 +74,6 @@ def read_bare(text: str, start: int) -> Value:
     cut = _CUT.search(value, 1)
     if cut:
         value = value[: cut.start()]
-    elif len(value) == MAX_BARE_CHARS:
-        value = text[begins : _LONG_TOKEN.match(text, begins + MAX_BARE_CHARS, begins + MAX_QUOTED_CHARS).end()]  # type: ignore[union-attr]
     value = _without_trailing(value)
     return Value(begins, begins + len(value), value, at=start)
 
