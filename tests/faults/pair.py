@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -30,15 +31,19 @@ from tests.faults.troubled_index import TroubledIndex
 from tests.postgres import Postgres
 
 SHORT_LEASE_S = 0.4
-"""The first app's lease, once it no longer renews it. The second's is long, so that a busy machine does not take it away."""
+"""The lease of the app that stands still. The others' are long, so that a busy machine does not take them away."""
 SETTLE_LIMIT_S = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """``first`` meets the fault; ``second`` goes on. Their reconcilers only work when a test calls them."""
+    """``first`` meets the fault; ``second`` goes on. ``brief`` is a first app in haste: its leases and waits are short.
+
+    Their reconcilers only work when a test calls them.
+    """
 
     first: App
+    brief: App
     second: App
     index: TroubledIndex
     observer: AsyncEngine
@@ -73,10 +78,12 @@ async def two_apps(postgres: Postgres, database_url: str, folder: Path, **overri
         on = await stack.enter_async_context(apps.foundations(database_url, folder, **quiet))
         index = TroubledIndex(on.index.index)
         on = dataclasses.replace(on, index=OpenedIndex(index))
-        brief = dataclasses.replace(on, settings=on.settings.model_copy(update={"lease_s": SHORT_LEASE_S}))
-        first = await stack.enter_async_context(apps.app_on(brief, "first"))
+        haste = {"lease_s": SHORT_LEASE_S, "same_request_wait_s": 3 * SHORT_LEASE_S}
+        in_haste = dataclasses.replace(on, settings=on.settings.model_copy(update=haste))
+        first = await stack.enter_async_context(apps.app_on(on, "first"))
+        brief = await stack.enter_async_context(apps.app_on(in_haste, "brief"))
         second = await stack.enter_async_context(apps.app_on(on, "second"))
-        yield Pair(first, second, index, observer)
+        yield Pair(first, brief, second, index, observer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +94,17 @@ class RunSeen:
     session_id: UUID
     status: str
     lease_owner: str | None
+    lease_until: datetime | None
     fence: int
-    erased: bool
 
 
 class Scene:
     """One tenant's view of a pair: its clients, and what its rows and points say."""
 
-    def __init__(self, pair: Pair, caller: Caller, one: httpx.AsyncClient, two: httpx.AsyncClient) -> None:
+    def __init__(self, pair: Pair, caller: Caller, clients: list[httpx.AsyncClient]) -> None:
         self.pair = pair
         self.caller = caller
-        self.one = one
-        self.two = two
+        self.one, self.brief, self.two = clients
 
     @property
     def scope(self) -> TenantScope:
@@ -107,9 +113,9 @@ class Scene:
     async def runs(self) -> list[RunSeen]:
         """Every run of the tenant, erased or not, oldest first."""
         rows = await self._rows("""
-            SELECT manifest_id, session_id, status, lease_owner, lease_fence, erased_at FROM runs ORDER BY created_at, manifest_id
+            SELECT manifest_id, session_id, status, lease_owner, lease_until, lease_fence FROM runs ORDER BY created_at, manifest_id
         """)
-        return [RunSeen(r.manifest_id, r.session_id, r.status, r.lease_owner, r.lease_fence, r.erased_at is not None) for r in rows]
+        return [RunSeen(r.manifest_id, r.session_id, r.status, r.lease_owner, r.lease_until, r.lease_fence) for r in rows]
 
     async def owed(self) -> list[tuple[str, int, str | None]]:
         """The outbox: kind, attempts, and the error of what was put aside."""
@@ -168,12 +174,11 @@ async def scene(pair: Pair) -> AsyncIterator[Scene]:
     caller = await apps.new_tenant(pair.second)
     # Injected errors are logged with their tracebacks, and rendering one for a terminal takes seconds.
     with capture_logs():
-        try:
-            async with apps.client(pair.first, caller) as one, apps.client(pair.second, caller) as two:
-                yield Scene(pair, caller, one, two)
-        finally:
-            faults.disarm()
-            pair.index.calm()
+        async with AsyncExitStack() as stack:
+            stack.callback(faults.disarm)
+            stack.callback(pair.index.calm)
+            each = [apps.client(one, caller) for one in (pair.first, pair.brief, pair.second)]
+            yield Scene(pair, caller, [await stack.enter_async_context(client) for client in each])
 
 
 @asynccontextmanager

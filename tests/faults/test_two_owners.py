@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from coatcheck.ops import faults
-from tests.faults.pair import Scene, stalled
+from tests.faults.pair import SHORT_LEASE_S, Scene, stalled
 from tests.faults.points import named
 from tests.windows import request, window
 
@@ -31,7 +31,7 @@ async def assert_one_handoff(at: Scene) -> None:
 async def test_after_an_error_at_any_point_the_second_app_finishes_what_the_first_began(at: Scene, point: str) -> None:
     faults.arm(f"{point}=raise@1")
 
-    first = await at.one.post("/v1/compactions", json=BODY)
+    first = await at.brief.post("/v1/compactions", json=BODY)
     second = await at.two.post("/v1/compactions", json=BODY)
 
     assert first.status_code == 500
@@ -42,9 +42,9 @@ async def test_after_an_error_at_any_point_the_second_app_finishes_what_the_firs
 @pytest.mark.parametrize("point", named("compaction"))
 async def test_after_a_cancellation_at_any_point_the_second_app_finishes_what_the_first_began(at: Scene, point: str) -> None:
     async with faults.held(point, first_alone=True) as hold:
-        first = asyncio.create_task(at.one.post("/v1/compactions", json=BODY))
+        first = asyncio.create_task(at.brief.post("/v1/compactions", json=BODY))
         await hold.reached()
-        await at.pair.first.use_cases.compact.drain(0)
+        await at.pair.brief.use_cases.compact.drain(0)
         answer = await first
 
     second = await at.two.post("/v1/compactions", json=BODY)
@@ -58,7 +58,7 @@ async def test_after_a_cancellation_at_any_point_the_second_app_finishes_what_th
 @pytest.mark.parametrize("point", named("compaction", in_transaction=False))
 async def test_a_first_owner_that_stands_still_is_overtaken_and_changes_nothing_when_it_wakes_up(at: Scene, point: str) -> None:
     async with stalled(point) as hold:
-        first = asyncio.create_task(at.one.post("/v1/compactions", json=BODY))
+        first = asyncio.create_task(at.brief.post("/v1/compactions", json=BODY))
         await hold.reached()
         second = await at.two.post("/v1/compactions", json=BODY)
         before = await at.runs()
@@ -77,7 +77,7 @@ async def test_a_write_that_arrives_after_the_next_owners_leaves_its_session_as_
     session_id = (await at.two.post("/v1/compactions", json=request("s", window(mark="earlier")))).json()["session_id"]
 
     async with faults.held("before-renew"), at.pair.index.first_write_held() as hold:
-        first = asyncio.create_task(at.one.post("/v1/compactions", json=BODY))
+        first = asyncio.create_task(at.brief.post("/v1/compactions", json=BODY))
         await hold.reached()
         second = await at.two.post("/v1/compactions", json=BODY)
         await at.two.patch(f"/v1/sessions/{session_id}", json={"visibility": "public"})
@@ -90,17 +90,20 @@ async def test_a_write_that_arrives_after_the_next_owners_leaves_its_session_as_
     await at.assert_agreement()
 
 
-async def test_a_lease_that_nobody_renews_ends_and_until_then_the_work_is_in_progress(at: Scene) -> None:
-    slow = at.pair.first.parts.settings.lease_s * 3
+async def test_an_owner_that_lives_renews_its_lease_until_it_is_done(at: Scene) -> None:
     async with faults.held("before-acknowledge", first_alone=True) as hold:
-        first = asyncio.create_task(at.one.post("/v1/compactions", json=BODY))
+        first = asyncio.create_task(at.brief.post("/v1/compactions", json=BODY))
         await hold.reached()
-        await asyncio.sleep(slow)
-        renewed = [run.lease_owner for run in await at.runs()]
+        [early] = await at.runs()
+        await asyncio.sleep(SHORT_LEASE_S)
+        [late] = await at.runs()
         hold.release()
         answer = await first
 
-    assert renewed == ["first"]
+    assert (early.lease_owner, late.lease_owner, late.fence) == ("brief", "brief", early.fence)
+    assert early.lease_until is not None
+    assert late.lease_until is not None
+    assert early.lease_until < late.lease_until
     assert answer.status_code == 201
     await assert_one_handoff(at)
 
@@ -108,9 +111,9 @@ async def test_a_lease_that_nobody_renews_ends_and_until_then_the_work_is_in_pro
 @pytest.mark.parametrize("fault", ["raise", "cancel", "stall"])
 async def test_what_one_reconciler_claimed_and_left_another_does(at: Scene, fault: str) -> None:
     at.pair.index.refuses_writes = True
-    assert (await at.one.post("/v1/compactions", json=BODY)).status_code == 503
+    assert (await at.brief.post("/v1/compactions", json=BODY)).status_code == 503
     at.pair.index.calm()
-    first = at.pair.first.use_cases.reconciler
+    first = at.pair.brief.use_cases.reconciler
     async with faults.held("after-claim", first_alone=True) as hold:
         if fault == "raise":
             faults.arm("after-claim=raise@1")
@@ -122,7 +125,7 @@ async def test_what_one_reconciler_claimed_and_left_another_does(at: Scene, faul
         if fault == "raise":
             assert (await walking).failed == 1
         else:
-            await asyncio.sleep(at.pair.first.parts.settings.lease_s)
+            await asyncio.sleep(SHORT_LEASE_S)
         await at.settled()
         before = await at.runs()
         hold.release()
