@@ -20,7 +20,7 @@ from tests.apps import Caller
 from tests.contract.damage import Damage
 from tests.contract.routes import everything_said, statuses, tool
 from tests.contract.stored import rows
-from tests.contract.working import job
+from tests.contract.working import job, settled
 from tests.faults.troubled_index import TroubledIndex
 from tests.postgres import Postgres
 from tests.windows import request, window
@@ -137,7 +137,8 @@ async def test_nothing_is_left_but_tombstones_an_audit_line_and_ids_in_the_journ
 
 
 async def test_descendants_handoffs_lose_the_erased_lines_and_are_still_known_by_their_old_text(http: httpx.AsyncClient) -> None:
-    first = await compacted(http, "s")
+    rule = {"role": "user", "content": "Decision: never restart the alpha database on a Friday, whatever the pager says."}
+    first = await compacted(http, "s", [*window(), rule])
     second = await compacted(http, "s", [first["handoff"]["message"], *window(mark="beta")])
     third = await compacted(http, "s", [second["handoff"]["message"], *window(mark="gamma")])
     assert all("alpha" in made["handoff"]["text"] for made in (second, third))
@@ -193,7 +194,7 @@ async def test_a_segment_that_another_manifest_holds_stays_and_moves_to_its_next
     before = damage.projection(sha)
 
     assert (await http.delete(f"/v1/manifests/{first['manifest_id']}")).status_code == 204
-    await job(http, "reconcile")
+    await settled(http)
 
     after = damage.projection(sha)
     assert str(before.context_manifest_id) == first["manifest_id"]
@@ -227,7 +228,7 @@ async def test_while_the_index_is_down_it_is_unreachable_at_once_and_completed_l
     gone = await statuses_over_http(http, made, manifest)
     assert set(gone.values()) == {410}, gone
     index.calm()
-    await job(http, "reconcile")
+    await settled(http)
     left = await rows(app, operator.tenant_id)
     assert (left["sessions"], left["runs"], left["outbox"]) == (1, 1, 0)
     assert (await job(http, "scan"))["findings_total"] == 0

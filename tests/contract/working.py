@@ -17,6 +17,13 @@ async def job(http: httpx.AsyncClient, kind: str, **body: object) -> dict[str, A
     return await followed(http, started.headers["location"])
 
 
+async def settled(http: httpx.AsyncClient) -> None:
+    """Returns when nothing is owed to the index any more, whoever does it."""
+    async with asyncio.timeout(LIMIT_S):
+        while (await job(http, "reconcile"))["progress"]["pending"]:
+            await asyncio.sleep(0.02)
+
+
 async def followed(http: httpx.AsyncClient, location: str) -> dict[str, Any]:
     async with asyncio.timeout(LIMIT_S):
         while True:

@@ -50,7 +50,7 @@ class Eraser:
             await sessions.lock(tx, item.session_id)
             await self._sweep_later(tx, item)
             await sessions.delete(tx, item.session_id)
-            await outbox.complete(tx, item)
+            await outbox.complete_erasure(tx, item)
             await reach_async("inside-rows-erased")
 
         await self._parts.database.work(scope, rows)
@@ -77,7 +77,7 @@ class Eraser:
             await segments.delete_unreferenced(tx, item.session_id)
             for sha in sorted(await entries.held(tx, item.session_id, orphaned)):
                 await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.UPSERT, item.session_id, segment_sha256=sha)
-            await outbox.complete(tx, item)
+            await outbox.complete_erasure(tx, item)
             await reach_async("inside-rows-erased")
 
         await self._parts.database.work(scope, rows)

@@ -69,6 +69,12 @@ _DELETE_FOR_MANIFEST = sa.text("""
     DELETE FROM outbox WHERE tenant_id = :tenant AND manifest_id = :manifest AND kind NOT IN ('erase', 'sweep')
 """)
 
+_COMPLETE_ERASURE = sa.text("""
+    DELETE FROM outbox
+     WHERE tenant_id = :tenant AND kind = 'erase' AND session_id = :session
+       AND manifest_id IS NOT DISTINCT FROM CAST(:manifest AS uuid)
+""")
+
 _OWED_SEGMENTS = sa.text("""
     SELECT DISTINCT segment_sha256 FROM outbox
      WHERE tenant_id = :tenant AND session_id = :session AND kind = 'upsert' AND segment_sha256 = ANY (:shas)
@@ -141,6 +147,13 @@ async def claim(tx: WorkerTransaction, owner: str, limit: int, now: datetime, le
 async def complete(tx: WorkerTransaction, item: OutboxItem) -> bool:
     """Takes finished work out; False when it was taken over meanwhile."""
     return (await tx.connection.execute(_COMPLETE, _held(tx, item))).rowcount == 1
+
+
+async def complete_erasure(tx: WorkerTransaction, item: OutboxItem) -> None:
+    """Takes an erasure out, whoever else is at it: once its rows are gone there is nothing left to do."""
+    await tx.connection.execute(
+        _COMPLETE_ERASURE, {"tenant": tx.scope.tenant_id, "session": item.session_id, "manifest": item.manifest_id}
+    )
 
 
 async def fail(tx: WorkerTransaction, item: OutboxItem, error: str, next_attempt_at: datetime, quarantine: bool) -> bool:
