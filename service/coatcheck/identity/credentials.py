@@ -10,6 +10,8 @@ import secrets
 from dataclasses import dataclass
 from uuid import UUID
 
+from coatcheck.domain.scopes import NIL
+
 SECRET_BYTES = 32
 MAX_HEADER_CHARS = 512
 _KEY = re.compile(r"ck_(?P<tenant>[0-9a-f]{32})_(?P<key>[0-9a-f]{32})_(?P<secret>[A-Za-z0-9_-]{43})")
@@ -36,9 +38,11 @@ def new_api_key(tenant_id: UUID, key_id: UUID) -> ApiKey:
 
 
 def parse_api_key(text: str) -> ApiKey | None:
-    """The key, or None where the text is not one."""
+    """The key, or None where the text is not one. The nil UUID is no tenant's."""
     match = _KEY.fullmatch(text)
-    return ApiKey(UUID(match["tenant"]), UUID(match["key"]), match["secret"]) if match else None
+    if match is None or UUID(match["tenant"]) == NIL:
+        return None
+    return ApiKey(UUID(match["tenant"]), UUID(match["key"]), match["secret"])
 
 
 def bearer_api_key(authorization: str | None) -> ApiKey | None:
