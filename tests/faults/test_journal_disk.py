@@ -37,7 +37,7 @@ async def test_a_full_disk_leaves_the_erasure_pending_and_it_completes_when_ther
 
 
 class full:
-    """The owner's file of the journal takes nothing, for the block: a node like full(4), or where that may not be made, a folder."""
+    """The owner's file of the journal takes nothing: a node like full(4), or where that may not be made, a folder."""
 
     def __init__(self, journal: Path, owner: str) -> None:
         self._file = journal / f"{owner}.ndjson"

@@ -111,8 +111,8 @@ class Reconciler:
         for position, item in enumerate(items):
             try:
                 total += await self._one(scope, item)
-            except IndexUnavailable:
-                await self._give_back(scope, items[position:])
+            except (IndexUnavailable, asyncio.CancelledError):
+                await asyncio.shield(self._give_back(scope, items[position:]))
                 raise
         return total
 
@@ -227,9 +227,10 @@ class Reconciler:
                 await self._projector.remove_points(scope, session_id, orphans)
 
     async def _give_back(self, scope: TenantScope, items: Sequence[OutboxItem]) -> None:
-        """The index is out: what was claimed was not tried."""
-        due = self._parts.clock() + timedelta(seconds=self._parts.settings.reconcile_interval_s)
-        await self._parts.database.work(scope, lambda tx: outbox.give_back(tx, items, due))
+        """The index is out, or this process goes down: what was claimed was not tried."""
+        due = self._parts.clock()
+        with contextlib.suppress(StoreUnavailable):
+            await self._parts.database.work(scope, lambda tx: outbox.give_back(tx, items, due))
 
     async def _failed(self, scope: TenantScope, item: OutboxItem, problem: str) -> Reconciled:
         quarantine = item.attempts >= self._parts.settings.outbox_max_attempts and _may_be_put_aside(item)
