@@ -172,7 +172,7 @@ async def test_a_handoff_is_recognised_by_its_hash_also_after_it_was_rendered_ag
     before, after = run.handoff, handoff_of("rendered again")
 
     async def render(tx: WorkerTransaction) -> None:
-        await tombstones.insert(tx, "handoff", [before.sha256], session.session_id, run.manifest_id, session.acl, EPOCH)
+        await tombstones.insert_handoff(tx, before.sha256, session.session_id, run.manifest_id, session.acl, EPOCH)
         await runs.replace_handoff(tx, run.manifest_id, after)
 
     await database.work(tenant.scope, render)

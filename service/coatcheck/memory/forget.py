@@ -95,13 +95,13 @@ async def mark_manifest(parts: Collaborators, tx: WorkerTransaction, session: Se
     for kind, keys in (
         ("manifest", [str(run.manifest_id)]),
         ("request", [run.idempotency_key]),
-        ("handoff", [run.handoff.sha256]),
         ("segment", _tags(parts, tx, shas)),
     ):
         await tombstones.insert(tx, kind, keys, session.session_id, run.manifest_id, session.acl, now)
+    await tombstones.insert_handoff(tx, run.handoff.sha256, session.session_id, run.manifest_id, session.acl, now)
     for other in await runs.quoting(tx, run.session_id, run.manifest_id):
         rendered = without_manifest(other, session.name, parts.settings.public_url, run.manifest_id, shas)
-        await tombstones.insert(tx, "handoff", [other.handoff.sha256], session.session_id, other.manifest_id, session.acl, now)
+        await tombstones.insert_handoff(tx, other.handoff.sha256, session.session_id, other.manifest_id, session.acl, now)
         await runs.replace_handoff(tx, other.manifest_id, rendered)
     await reach_async("inside-erase-mark")
 

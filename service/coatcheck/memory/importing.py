@@ -10,6 +10,7 @@ from uuid import UUID
 
 from coatcheck.compaction.planner import HandoffIdentity, PlanRequest, handoff_candidates
 from coatcheck.domain.canonical import JsonValue, to_sorted_bytes
+from coatcheck.domain.errors import NotFound
 from coatcheck.domain.messages import WindowFormat
 from coatcheck.domain.plans import Plan
 from coatcheck.domain.runs import Lease, Run, RunCounts, RunStatus
@@ -22,7 +23,7 @@ from coatcheck.memory.earlier import earlier_handoffs
 from coatcheck.memory.finish import Finisher
 from coatcheck.memory.persist import SessionRaced, persist
 from coatcheck.store import runs, sessions, tombstones
-from coatcheck.store.database import ReadTransaction
+from coatcheck.store.database import ReadTransaction, WorkerTransaction
 
 
 class ImportedRun(Protocol):
@@ -30,6 +31,7 @@ class ImportedRun(Protocol):
 
     manifest_id: UUID
     parent_manifest_id: UUID | None
+    handoff_sha256: str
     format: WindowFormat
     created_at: datetime
     max_handoff_chars: int
@@ -58,44 +60,53 @@ class Importer:
         """The caller's session of that name; where there is none, a new one, under the export's id when it is free.
 
         A team that the caller is no member of becomes ``conversation``. Nothing is stored before the session's first run.
+        Raises NotFound for a credential that is kept to other sessions.
         """
         found = await self._parts.database.read(context.scope, lambda tx: sessions.find_by_name(tx, context.principal_id, name))
+        if context.sessions is not None and (found is None or not context.reaches(found.session_id)):
+            raise NotFound
         if found is not None:
             require_writer(context, found)
             return found
-        taken = await self._parts.database.work(context.tenant_scope, lambda tx: sessions.find_any(tx, session_id))
-        erased = await self._parts.database.read(context.scope, lambda tx: tombstones.find(tx, "session", str(session_id)))
         if visibility.team_id is not None and visibility.team_id not in context.teams:
             visibility = Visibility("conversation")
         require_visibility(context, visibility)
-        free = session_id if taken is None and erased is None else None
+
+        async def is_free(tx: WorkerTransaction) -> bool:
+            taken = await sessions.find_any(tx, session_id) is not None
+            return not taken and await tombstones.find(tx, "session", str(session_id)) is None
+
+        free = session_id if await self._parts.database.work(context.tenant_scope, is_free) else None
         return await new_session(self._parts, context, name, visibility, free)
 
     async def run(self, context: RequestContext, session: Session, line: ImportedRun) -> Imported | None:
         """None when the run stands already, or was erased here."""
-        key = self._parts.keyring.request_digest(
-            context.tenant_id, to_sorted_bytes([str(context.principal_id), session.name, f"import:{line.manifest_id}"])
-        )
+        key = self._key(context, session, line.manifest_id)
 
-        async def standing(tx: ReadTransaction) -> tuple[bool, bool, Session | None]:
-            known = await runs.find(tx, line.manifest_id) or await runs.find_by_request(
-                tx, session.session_id, context.principal_id, key
-            )
-            erased = await tombstones.find(tx, "manifest", str(line.manifest_id))
-            return known is not None, erased is not None, await sessions.find(tx, session.session_id)
+        async def standing(tx: ReadTransaction) -> tuple[Run | None, bool, Session | None]:
+            known = await self._known(context, tx, session, line.manifest_id)
+            erased = await tombstones.find(tx, "manifest", str(line.manifest_id)) is not None
+            return known, erased, await sessions.find(tx, session.session_id)
 
         known, erased, current = await self._parts.database.read(context.scope, standing)
-        if known or erased:
+        if known is not None:
+            await self._know_by_its_text(context, session, known, line)
+        if known is not None or erased:
             return None
-        taken = await self._parts.database.work(context.tenant_scope, lambda tx: runs.find(tx, line.manifest_id))
-        manifest_id = line.manifest_id if taken is None else self._parts.new_id()
+
+        async def is_free(tx: WorkerTransaction) -> bool:
+            taken = await runs.find(tx, line.manifest_id) is not None
+            return not taken and await tombstones.find(tx, "manifest", str(line.manifest_id)) is None
+
+        free = await self._parts.database.work(context.tenant_scope, is_free)
+        manifest_id = line.manifest_id if free else self._parts.new_id()
         plan = await self._plan(context, session, line, manifest_id)
         lease = Lease(self._parts.owner, 1, self._parts.clock() + timedelta(seconds=self._parts.settings.lease_s))
         run = Run(
             manifest_id=manifest_id,
             session_id=session.session_id,
             principal_id=context.principal_id,
-            parent_manifest_id=line.parent_manifest_id,
+            parent_manifest_id=await self._parent(context, session, line),
             idempotency_key=key,
             request_digest=key,
             status=RunStatus.PERSISTED,
@@ -117,8 +128,40 @@ class Importer:
         if stored is None:
             return None
         finished = await self._finisher.finish(context.tenant_scope, stored, lease)
+        await self._know_by_its_text(context, session, finished, line)
         missing = set(line.segment_sha256s) - {segment.sha256 for segment in plan.segments}
         return Imported(finished.counts, len(missing))
+
+    def _key(self, context: RequestContext, session: Session, manifest_id: UUID) -> str:
+        material = to_sorted_bytes([str(context.principal_id), session.name, f"import:{manifest_id}"])
+        return self._parts.keyring.request_digest(context.tenant_id, material)
+
+    async def _known(self, context: RequestContext, tx: ReadTransaction, session: Session, manifest_id: UUID) -> Run | None:
+        """The session's run of that id; else the one that an import stored for it under another."""
+        run = await runs.find(tx, manifest_id)
+        if run is not None and run.session_id == session.session_id:
+            return run
+        key = self._key(context, session, manifest_id)
+        return await runs.find_by_request(tx, session.session_id, context.principal_id, key)
+
+    async def _parent(self, context: RequestContext, session: Session, line: ImportedRun) -> UUID | None:
+        """As which run the session knows the parent; None where it was not imported."""
+        parent_id = line.parent_manifest_id
+        if parent_id is None:
+            return None
+        found = await self._parts.database.read(context.scope, lambda tx: self._known(context, tx, session, parent_id))
+        return found.manifest_id if found is not None else None
+
+    async def _know_by_its_text(self, context: RequestContext, session: Session, run: Run, line: ImportedRun) -> None:
+        """Other ids, rules or links give another handoff: who still carries the old text is known by it, and it is not stored."""
+        if run.handoff.sha256 == line.handoff_sha256:
+            return
+        await self._parts.database.work(
+            context.tenant_scope,
+            lambda tx: tombstones.insert_handoff(
+                tx, line.handoff_sha256, session.session_id, run.manifest_id, session.acl, self._parts.clock()
+            ),
+        )
 
     async def _plan(self, context: RequestContext, session: Session, line: ImportedRun, manifest_id: UUID) -> Plan:
         wire = get(line.format)

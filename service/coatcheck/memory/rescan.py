@@ -101,8 +101,8 @@ class Rescan:
             await segments.delete_unreferenced(tx, session.session_id)
             await segments.set_rule_revision(tx, run.manifest_id, self._parts.redactor.revision)
             if plan.handoff.sha256 != run.handoff.sha256:
-                await tombstones.insert(
-                    tx, "handoff", [run.handoff.sha256], session.session_id, run.manifest_id, session.acl, self._parts.clock()
+                await tombstones.insert_handoff(
+                    tx, run.handoff.sha256, session.session_id, run.manifest_id, session.acl, self._parts.clock()
                 )
                 await runs.replace_handoff(tx, run.manifest_id, plan.handoff)
             await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.UPSERT, session.session_id, manifest_id=run.manifest_id)

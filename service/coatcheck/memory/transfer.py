@@ -9,13 +9,13 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from coatcheck.domain.canonical import JsonValue, parse, sha256_hex, to_bytes
-from coatcheck.domain.errors import CoatcheckError, Erased, InvalidRequest, NoProgress, TooLarge
+from coatcheck.domain.errors import CoatcheckError, Erased, InvalidRequest, NoProgress, NotFound, TooLarge
 from coatcheck.domain.sessions import Session, Visibility
 from coatcheck.identity.context import RequestContext
 from coatcheck.memory.access import session_by_id
@@ -27,6 +27,7 @@ from coatcheck.store import entries, runs
 from coatcheck.store.database import ReadTransaction
 from coatcheck_client.wire import ImportResponse, Moment, SessionName, WarningOut
 
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 VERSION = 1
 PAGE = 20
 
@@ -58,9 +59,9 @@ class RunLine(BaseModel):
     times: list[Moment | None]
     system: Any = None
     messages: list[Any]
-    window_sha256: str
-    handoff_sha256: str
-    segment_sha256s: list[str]
+    window_sha256: Sha256
+    handoff_sha256: Sha256
+    segment_sha256s: list[Sha256]
 
 
 @dataclass(slots=True)
@@ -138,7 +139,7 @@ class Transfer:
     async def _run_line(self, context: RequestContext, manifest_id: UUID) -> RunLine | None:
         try:
             window = await self._reading.window(context, manifest_id)
-        except Erased:
+        except (Erased, NotFound):  # erased meanwhile, or no longer the caller's to read
             return None
 
         async def work(tx: ReadTransaction) -> RunLine | None:

@@ -63,9 +63,9 @@ _HANDOFFS_BY_SHA = sa.text("""
     SELECT handoff_sha256 AS sha256, manifest_id FROM runs
      WHERE tenant_id = :tenant AND session_id = :session AND handoff_sha256 = ANY (:shas) AND erased_at IS NULL
     UNION ALL
-    SELECT key, manifest_id FROM tombstones
-     WHERE tenant_id = :tenant AND kind = 'handoff' AND key = ANY (:shas) AND session_id = :session
-       AND manifest_id IS NOT NULL
+    SELECT split_part(key, '/', 2), manifest_id FROM tombstones
+     WHERE tenant_id = :tenant AND kind = 'handoff' AND manifest_id IS NOT NULL
+       AND key = ANY (ARRAY(SELECT concat(CAST(:session AS text), '/', sha256) FROM unnest(CAST(:shas AS text[])) AS asked(sha256)))
 """)
 
 _REPLACE_HANDOFF = sa.text("""

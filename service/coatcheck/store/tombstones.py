@@ -75,6 +75,13 @@ async def insert(
         )
 
 
+async def insert_handoff(
+    tx: WorkerTransaction, sha256: str, session_id: UUID, manifest_id: UUID, acl: Sequence[str], at: datetime
+) -> None:
+    """Remembers a handoff's text by its hash: it is the manifest's, in this session, though it stands there no longer."""
+    await insert(tx, "handoff", [f"{session_id}/{sha256}"], session_id, manifest_id, acl, at)
+
+
 async def share_handoffs(tx: WorkerTransaction, session_id: UUID, acl: Sequence[str]) -> None:
     """Superseded handoffs of a living session are known to whoever may read the session now: their text is not to be stored."""
     await tx.connection.execute(_SHARE_HANDOFFS, {"tenant": tx.scope.tenant_id, "session": session_id, "acl": list(acl)})
