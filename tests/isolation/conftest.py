@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -16,8 +15,9 @@ from tests.isolation.town import Town, new_town
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.is_relative_to(Path(__file__).parent) and inspect.iscoroutinefunction(getattr(item, "obj", None)):
-            item.add_marker(pytest.mark.asyncio(loop_scope="module"))
+        if item.path.is_relative_to(Path(__file__).parent) and pytest_asyncio.is_async_test(item):
+            # Ahead of auto mode's own mark, which is for the function's loop: an app lives on one loop only.
+            item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
