@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -15,50 +15,12 @@ from coatcheck.domain.errors import StoreUnavailable
 from coatcheck.store import sessions
 from coatcheck.store.database import Database, ReadTransaction, WorkerTransaction, WriteTransaction
 from coatcheck.store.engine import with_driver
+from tests.cancelling import CancelledAt, assert_left_clean
 from tests.postgres import Postgres
 from tests.store.made import session_of
 from tests.tenants import Tenancy, new_tenancy
 
 POOL_SIZE = 2
-
-_STATES = sa.text("""
-    SELECT state, count(*) AS connections FROM pg_stat_activity
-     WHERE datname = current_database() AND application_name = 'coatcheck' GROUP BY state
-""")
-
-_LEFT_OVER = sa.text("""
-    SELECT current_user = session_user AS own_role,
-           coalesce(nullif(current_setting('app.tenant_id', true), ''), '') AS tenant,
-           coalesce(nullif(current_setting('app.acl', true), ''), '') AS acl,
-           current_setting('transaction_read_only') AS read_only
-""")
-
-
-class CancelledAt:
-    """Awaits a coroutine and cancels its task while it waits for the nth time (and, with ``twice``, for the time after)."""
-
-    def __init__(self, coroutine: Coroutine[Any, Any, object], n: int, *, twice: bool = False) -> None:
-        self._coroutine = coroutine
-        self._at = {n, n + 1} if twice else {n}
-        self.waits = 0
-
-    def __await__(self) -> Generator[Any, Any, object]:
-        thrown: BaseException | None = None
-        while True:
-            try:
-                waited_for = self._coroutine.send(None) if thrown is None else self._coroutine.throw(thrown)
-            except StopIteration as stop:
-                return stop.value
-            self.waits += 1
-            if self.waits in self._at:
-                task = asyncio.current_task()
-                assert task is not None
-                task.cancel()
-            thrown = None
-            try:
-                yield waited_for
-            except BaseException as error:  # handed on to the coroutine, whatever it is
-                thrown = error
 
 
 class Observed:
@@ -70,19 +32,7 @@ class Observed:
         self._observer = observer
 
     async def assert_clean(self) -> None:
-        for _ in range(100):  # what a cancellation left to be rolled back is rolled back in a task of its own
-            async with self._observer.connect() as connection:
-                states = {row.state: row.connections for row in await connection.execute(_STATES)}
-            if set(states) <= {"idle"}:
-                break
-            await asyncio.sleep(0.01)
-        assert set(states) <= {"idle"}, states
-        pool = self.database._engine.sync_engine.pool
-        assert pool.checkedout() == 0  # type: ignore[attr-defined]
-        async with self.database._engine.connect() as first, self.database._engine.connect() as second:
-            for connection in (first, second):
-                left = (await connection.execute(_LEFT_OVER)).one()
-                assert (left.own_role, left.tenant, left.acl, left.read_only) == (True, "", "", "off")
+        await assert_left_clean(self.database, self._observer, POOL_SIZE)
 
 
 @pytest.fixture
