@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import httpx
 
-MCP = {"Accept": "application/json, text/event-stream"}
-
-
-async def tool(http: httpx.AsyncClient, name: str, **arguments: object) -> dict[str, Any]:
-    """Calls an MCP tool; the result as the host gets it."""
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
-    answer = await http.post("/mcp", json=call, headers=MCP)
-    assert answer.status_code == 200, answer.text
-    result: dict[str, Any] = answer.json()["result"]
-    return result
+from tests import rpc
 
 
 async def statuses(
@@ -40,7 +29,7 @@ async def statuses(
     if sha256 is not None:
         tools.append(("read_segment", {"sha256": sha256}))
     for name, arguments in tools:
-        result = await tool(http, name, **arguments)
+        result = await rpc.call(http, name, **arguments)
         found[name] = result["structuredContent"]["status"] if result.get("isError") else 200
     return found
 
@@ -50,5 +39,5 @@ async def everything_said(http: httpx.AsyncClient, queries: list[str]) -> str:
     said = []
     for query in queries:
         said.append((await http.post("/v1/recall", json={"query": query, "top_k": 50, "max_chars": 200_000})).text)
-        said.append(str(await tool(http, "recall_memory", query=query, top_k=50, max_chars=200_000)))
+        said.append(str(await rpc.call(http, "recall_memory", query=query, top_k=50, max_chars=200_000)))
     return "\n".join(said)

@@ -15,10 +15,10 @@ from coatcheck.app.compose import App
 from coatcheck.app.storage import OpenedIndex
 from coatcheck.domain.canonical import sha256_of
 from coatcheck.identity.operations import OPERATOR
-from tests import apps
+from tests import apps, rpc
 from tests.apps import Caller
 from tests.contract.damage import Damage
-from tests.contract.routes import everything_said, statuses, tool
+from tests.contract.routes import everything_said, statuses
 from tests.contract.stored import rows
 from tests.contract.working import job, settled
 from tests.faults.troubled_index import TroubledIndex
@@ -277,7 +277,7 @@ async def test_mcp_says_erased_as_http_does(http: httpx.AsyncClient) -> None:
     made = await compacted(http, "s")
     await http.delete(f"/v1/manifests/{made['manifest_id']}")
 
-    result = await tool(http, "read_manifest", manifest_id=made["manifest_id"])
+    result = await rpc.call(http, "read_manifest", manifest_id=made["manifest_id"])
 
     assert result["isError"] is True
     assert result["structuredContent"]["type"].endswith(":erased")
