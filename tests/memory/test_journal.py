@@ -32,8 +32,8 @@ async def test_what_was_appended_is_read_by_another_process(tmp_path: Path) -> N
 async def test_a_line_torn_by_a_crash_is_passed_over_and_the_next_one_stands_whole(tmp_path: Path) -> None:
     journal = ErasureJournal(tmp_path, "one", KEY)
     await journal.append(line(1))
-    with open(tmp_path / "one.ndjson", "ab") as file:
-        file.write(b'{"line": "{\\"erased')
+    torn = tmp_path / "one.ndjson"
+    torn.write_bytes(torn.read_bytes() + b'{"line": "{\\"erased')
 
     await journal.append(line(2))
 

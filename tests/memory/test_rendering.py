@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from uuid import UUID
 
-from coatcheck_client.wire import Ranks, RecallHit
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck.memory.rendering import CLOSE, OPEN, escape, fit, render
+from coatcheck_client.wire import Ranks, RecallHit
 
 
 def hit(text: str) -> RecallHit:

@@ -11,10 +11,13 @@ SESSION = UUID(int=1)
 DAY = datetime(2026, 11, 1, tzinfo=UTC)
 
 CORRECTED = [
-    ("The staging gateway listens on port 8443.", "Correction: the staging gateway listens on port 9443, the earlier value was wrong."),
+    ("The staging gateway listens on port 8443.", "Correction: the staging gateway listens on port 9443, not on 8443."),
     ("Deploy api-gateway with chart 4.2.0.", "Use chart 4.3.1 for api-gateway instead of 4.2.0, the old one is broken."),
-    ("The owner of the billing-export job is Irina.", "The billing-export job no longer belongs to Irina, its owner is Pavel now."),
-    ("Database for sessions: MySQL, decided on Monday.", "Decision revised: the database for sessions is PostgreSQL, MySQL is out."),
+    ("The owner of the billing-export job is Irina.", "The billing-export job is no longer Irina's, its owner is Pavel now."),
+    (
+        "Database for sessions: MySQL, decided on Monday.",
+        "Decision revised: the database for sessions is PostgreSQL, MySQL is out.",
+    ),
     ("Порт шлюза на стейджинге 8443.", "Исправление: порт шлюза на стейджинге теперь 9443."),
     ("Резервная копия делается в 03:00 скриптом backup_night.sh", "Вместо backup_night.sh резервная копия делается backup_all.sh."),
     ("发布分支是 release-2.1，由 wang.fang 维护。", "更正：发布分支改为 release-2.2，由 wang.fang 维护，release-2.1 不再使用。"),

@@ -1,0 +1,27 @@
+"""The tables. Every key of a tenant's table begins with ``tenant_id``; policies stand in ``policies``."""
+
+from coatcheck.store.tables.base import metadata
+from coatcheck.store.tables.content import blobs, entries, reductions, runs, segments, sessions
+from coatcheck.store.tables.directory import api_keys, issuers, memberships, principals, teams, tenants
+from coatcheck.store.tables.work import audit, generations, outbox, projections, tombstones
+
+__all__ = [
+    "api_keys",
+    "audit",
+    "blobs",
+    "entries",
+    "generations",
+    "issuers",
+    "memberships",
+    "metadata",
+    "outbox",
+    "principals",
+    "projections",
+    "reductions",
+    "runs",
+    "segments",
+    "sessions",
+    "teams",
+    "tenants",
+    "tombstones",
+]
