@@ -18,8 +18,8 @@ from coatcheck.identity.authenticate import Authenticator
 from coatcheck.identity.context import RequestContext
 from coatcheck.memory.compact import CompactionCommand
 from coatcheck_client.wire import CompactionRequest, RecallRequest
+from tests.cancelling import CancelledAt
 from tests.faults.pair import Scene
-from tests.store.test_cancellation import CancelledAt
 from tests.windows import request, window
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

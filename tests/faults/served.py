@@ -1,0 +1,136 @@
+"""A served data directory whose process dies, at a named point or at any moment, and is started again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+COATCHECK = [sys.executable, "-c", "from coatcheck.cli import main; main()"]
+START_LIMIT_S = 60
+DEATH_LIMIT_S = 60
+ROOT = Path(__file__).parents[2]
+
+
+class Service:
+    """The process, its data directory, and what it says. ``environment`` holds settings for every start."""
+
+    def __init__(self, folder: Path, **environment: str) -> None:
+        self.data_dir = folder / "data"
+        self.log = folder / "serve.log"
+        quick = {"COATCHECK_EMBEDDER": "hashing", "COATCHECK_RERANKER": "none", "COATCHECK_LOG_LEVEL": "warning"}
+        self._environment = {**quick, "COATCHECK_DATA_DIR": str(self.data_dir), "COATCHECK_ALLOW_ROOT_HOME": "true", **environment}
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = ""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For this and for any other process that is to find the service."""
+        own = {name: value for name, value in os.environ.items() if not name.startswith("COATCHECK_")}
+        return {**own, **self._environment, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    def start(self, crash_points: str | None = None, **environment: str) -> float | None:
+        """Starts and waits for /readyz. Returns the seconds that took; None when the process died of its crash point before."""
+        armed = {"COATCHECK_TEST_CRASH_POINT": crash_points} if crash_points is not None else {}
+        started = time.monotonic()
+        with open(self.log, "ab") as log:
+            self._process = subprocess.Popen(
+                [*COATCHECK, "serve", "--embedded", "--port", "0"],
+                env={**self.environment, **armed, **environment}, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
+        while time.monotonic() - started < START_LIMIT_S:
+            if self._process.poll() is not None:
+                assert crash_points is not None, self._said()
+                assert self._process.returncode == -signal.SIGKILL, self._said()
+                return None
+            if self._is_ready():
+                return time.monotonic() - started
+            time.sleep(0.02)
+        raise AssertionError(f"not ready in {START_LIMIT_S} s: {self._said()}")
+
+    def kill(self) -> None:
+        """As a crash: nothing is flushed, nobody is told."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def dies(self) -> None:
+        """Waits until the process met its crash point."""
+        assert self._process is not None
+        assert self._process.wait(DEATH_LIMIT_S) == -signal.SIGKILL
+
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def terminate(self) -> None:
+        """Asks it to stop, and does not wait."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+
+    def ended(self, within_s: float) -> int:
+        """The exit status, once it has one."""
+        assert self._process is not None
+        return self._process.wait(within_s)
+
+    def close(self) -> None:
+        """Stops it in order, so that its PostgreSQL goes with it."""
+        if self._process is None:
+            return
+        if self._process.poll() is not None:  # what a killed one left behind goes with the next that stops in order
+            self.start()
+        self.terminate()
+        self.ended(30)
+
+    def client(self) -> httpx.Client:
+        """With the local key."""
+        key = (self.data_dir / "local.key").read_text("ascii").strip()
+        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {key}"}, timeout=30)
+
+    def beside(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
+        """Another Python process, with the same environment."""
+        with open(self.log.with_name("beside.log"), "ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", module, *arguments],
+                env=self.environment, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
+
+    def _said(self) -> str:
+        return self.log.read_text("utf-8", "replace")[-4_000:]
+
+    def _is_ready(self) -> bool:
+        assert self._process is not None
+        try:
+            said = json.loads((self.data_dir / "run.json").read_text("utf-8"))
+            if said["pid"] != self._process.pid:
+                return False
+            self.url = said["url"]
+            return httpx.get(f"{self.url}/readyz", timeout=5).status_code == 200
+        except (FileNotFoundError, ValueError, httpx.TransportError):
+            return False
+
+
+def settled(service: Service, limit_s: float = 60) -> dict[str, Any]:
+    """Waits until nothing is owed; what a scan of rows and points finds then."""
+    give_up_at = time.monotonic() + limit_s
+    with service.client() as http:
+        while True:
+            queue = http.get("/readyz?verbose").json()["queue"]
+            if not queue["pending"]:
+                break
+            assert time.monotonic() < give_up_at, queue
+            time.sleep(0.2)
+        assert queue["quarantined"] == 0
+        job = http.post("/v1/admin/scan", json={"index": True}).json()
+        while job["status"] == "running":
+            time.sleep(0.1)
+            job = http.get(f"/v1/admin/scan/{job['job_id']}").json()
+    assert job["status"] == "done", job
+    scanned: dict[str, Any] = job
+    return scanned

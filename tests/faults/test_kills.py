@@ -1,0 +1,83 @@
+"""A served process under load: killed three times, and at last stopped in order. The long series is in test_crashes."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.faults.served import Service, settled
+from tests.faults.survival import Clients, Figures, check, check_windows, clients
+from tests.windows import request, window
+
+READY_AGAIN_S = 10
+
+
+@pytest.fixture
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    one = Service(tmp_path_factory.mktemp("served"), COATCHECK_LEASE_S="3", COATCHECK_DRAIN_GRACE_S="10")
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+def test_three_kills_under_load_lose_nothing_and_nothing_comes_back(
+    service: Service, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = Figures()
+    service.start("after-upsert=kill@5")
+    with clients(service, tmp_path) as them:
+        service.dies()
+        _again(service, them, figures, "after-points-erased=kill@2")
+        service.dies()
+        _again(service, them, figures)
+        time.sleep(random.uniform(0.5, 1.5))
+        service.kill()
+        _again(service, them, figures)
+        them.wait_for_progress(3)
+        them.stop()
+    scanned = settled(service)
+    check(service, them, figures, everything=True)
+    check_windows(service, them)
+
+    with capsys.disabled():
+        print(f"\n{figures}")
+    assert scanned["findings_total"] == 0, scanned
+    assert figures.acknowledged > 0
+    assert max(figures.starts_s) < READY_AGAIN_S
+
+
+def test_sigterm_finishes_what_is_inside_and_lets_nobody_in(service: Service) -> None:
+    service.start("before-acknowledge=sleep:2")
+    body = request("s", window(mark="inside"))
+    with service.client() as http, ThreadPoolExecutor(1) as other:
+        answer = other.submit(http.post, "/v1/compactions", json=body)
+        with service.client() as looking:
+            while not looking.get("/v1/sessions").json()["sessions"]:
+                time.sleep(0.02)
+            service.terminate()
+            refused = looking.post("/v1/compactions", json=request("s", window(mark="late")))
+        made = answer.result()
+    status = service.ended(15)
+
+    assert (refused.status_code, refused.json()["retryable"]) == (503, True)
+    assert made.status_code == 201
+    assert status == 0
+    service.start()
+    with service.client() as http:
+        again = http.post("/v1/compactions", json=body)
+    assert (again.status_code, again.json()) == (200, made.json())
+    assert settled(service)["findings_total"] == 0
+
+
+def _again(service: Service, them: Clients, figures: Figures, crash_points: str | None = None) -> None:
+    figures.kills += 1
+    started_s = service.start(crash_points)
+    assert started_s is not None
+    figures.starts_s.append(started_s)
+    check(service, them, figures)
