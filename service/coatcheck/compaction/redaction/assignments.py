@@ -147,7 +147,8 @@ def setting_before(text: str, value: Value) -> Setting | None:
         return None
     name = found[0][::-1]
     at = low + len(head) - len(name)
-    if name.count("[") != name.count("]") or (bracketed and not quoted and "[" not in name) or text[max(0, at - 2) : at] == "::":
+    is_index = name.count("[") != name.count("]") or (bracketed and not quoted and ("[" not in name or spaced))
+    if is_index or text[max(0, at - 2) : at] == "::":
         return None  # an index into something (rows[pw] = ...), a type's name
     is_template = "{" in value.text and literal in ("f", "rf", "fr", "$")
     return Setting(name, separator, spaced, is_template, text, at, value.end)
@@ -189,7 +190,9 @@ def is_code(text: str, setting: Setting | None = None) -> bool:
     from_shell = setting is not None and setting.is_environment
     if _CALL_OR_INDEX.fullmatch(text) and (wordy or not from_shell):
         return True
-    if (_MEMBER.fullmatch(text) and wordy) or text[:1] in "([{<" or text.endswith(("(", "[", "{")):
+    if (_MEMBER.fullmatch(text) and wordy) or text.endswith(("(", "[", "{")):
+        return True
+    if text[:1] in "([{<" and not text.startswith("[REDACTED:"):
         return True
     return setting is not None and setting.ends_like_code and is_identifier(text) and not _has_digit(text)
 

@@ -184,7 +184,7 @@ def _begins_inside(cover: Covered, placeholders: list[tuple[int, int]]) -> bool:
 def _under_key(text: str, key: str) -> list[Covered]:
     """A value that its key alone makes a secret."""
     content = PLACEHOLDER.sub("", text).strip()
-    kind = kind_under_key(key, content) if 0 < len(content) <= 4_096 else None
+    kind = kind_under_key(key, content[:MAX_BARE_CHARS]) if content else None
     if not kind:
         return []
     start = len(text) - len(text.lstrip())

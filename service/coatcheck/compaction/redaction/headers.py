@@ -7,12 +7,13 @@ import re
 from coatcheck.compaction.redaction.assignments import is_code, is_strong
 from coatcheck.compaction.redaction.base64_text import decoded_base64
 from coatcheck.compaction.redaction.shapes import is_hash_or_uuid, is_opaque, is_path_or_url, is_placeholder, word_share
-from coatcheck.compaction.redaction.values import Found, Value, past_placeholders, read_bare, read_line
+from coatcheck.compaction.redaction.values import Found, Value, apart_from_placeholders, past_placeholders, read_bare, read_line
+from coatcheck.domain.placeholders import PLACEHOLDER
 
 
 def authorization(text: str, start: int) -> Found:
     """The credential of an ``Authorization`` header, behind its scheme."""
-    value = read_line(text, start)
+    value = apart_from_placeholders(read_line(text, start))
     scheme_name = _SCHEME.match(value.text)
     if scheme_name:
         value = value.part(scheme_name.end(), len(value.text))
@@ -40,7 +41,7 @@ def cookie(text: str, start: int) -> Found:
     """All cookies of a header, when one of them holds more than a preference."""
     value = read_line(text, start)
     for pair in value.text.split(";", _MOST_COOKIES)[:_MOST_COOKIES]:
-        content = pair.partition("=")[2].strip()
+        content = PLACEHOLDER.sub("", pair.partition("=")[2]).strip()
         if len(content) >= 6 and not is_placeholder(content) and not is_code(content) and word_share(content) < 0.85:
             return value, "cookie"
     return None

@@ -98,8 +98,8 @@ def _last_of_body(text: str, start: int) -> int | None:
             blank += 1
             if blank > 3:
                 break
-        elif _BODY.match(line) and _belongs(line, before, at_end=line_end >= len(text)):
-            last, blank, before = offset + len(line), 0, len(line)
+        elif _BODY.match(line) and _belongs(line, before):
+            last, blank, before = offset + len(line), 0, 0 if line.endswith("=") else len(line)
         elif not _HEADER.match(line):
             run = _LEADING_RUN.match(line)
             if run and (before >= _FULL_LINE or number <= 1):
@@ -123,12 +123,12 @@ def _first_of_body(text: str, low: int, end: int) -> int | None:
     return first
 
 
-def _belongs(line: str, before: int, *, at_end: bool) -> bool:
-    """Whether a line of base64 letters is one of a key's: a full one, or the short one that follows a full one."""
+def _belongs(line: str, before: int) -> bool:
+    """Whether a line of base64 letters is one of a key's: a full one, or the short one that ends it."""
     if len(line) >= _FULL_LINE:
         return True
-    looks_encoded = line.endswith("=") or not (line.isalpha() and (line.islower() or line.istitle()))
-    return before >= _FULL_LINE and (at_end or (looks_encoded and " " not in line))
+    is_word = line.isalpha() and (line.islower() or line.istitle())
+    return before >= _FULL_LINE and not is_word and " " not in line
 
 
 def _lines(text: str, start: int, stop: int, most: int) -> Iterator[Span]:

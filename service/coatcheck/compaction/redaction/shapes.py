@@ -53,6 +53,8 @@ _TEMPLATE = re.compile(
     | .* (?: \.{3,} | … | \*{3,} | [xX]{6,} ) .*               # sk-..., abc****
     """
 )
+_MARKER = re.compile(r"\[REDACTED(?::(?P<kind>[A-Za-z][A-Za-z0-9 _-]{0,39}))?(?::[0-9a-f]{4,16})?\]")
+"""Another redactor's mark. What else stands in such brackets is not shielded by them."""
 _STAND_IN = re.compile(
     r"""(?ix)
       (?: .* [^a-z] )? (?: your | my ) [_ -] .* | your \w* | .* [_ -]? here
@@ -84,6 +86,9 @@ def is_placeholder(value: str) -> bool:
         return True
     if "abcdefghijklmnop" in bare.lower():
         return True
+    if bare.startswith("[REDACTED"):
+        marker = _MARKER.fullmatch(bare)
+        return marker is not None and word_share(marker["kind"] or "") >= 0.5
     if len(bare) > 200:
         return False
     return bool(_TEMPLATE.fullmatch(bare)) or (word_share(bare) >= 0.5 and bool(_STAND_IN.fullmatch(bare)))

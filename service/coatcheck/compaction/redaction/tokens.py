@@ -11,7 +11,7 @@ from coatcheck.compaction.redaction.wordlists import words
 _TELLING_FORMS = words("webhook-url aws-access-key jwt age-key slack-token private-key")
 """Kinds whose form alone is proof enough."""
 _PREFIX = re.compile(r"(?:[a-zA-Z0-9]{1,8}[_-]){1,2}")
-_ENDS_IN_HASH = re.compile(r"[_-](?:[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z")
+_ENDS_IN_HASH = re.compile(r"[_-](?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z")
 _HEX_BODIES = re.compile(r"do[opr]_v1|shp|pul-|sk-|sk_|sntry|gl|sbp_|key-[0-9a-f]{32}\Z|lsv2|rootly")
 """Providers whose tokens are hex digits behind a prefix; with any other prefix that is a hash with a name."""
 _MASK = frozenset("xX0*.-_")

@@ -60,7 +60,7 @@ def read(text: str, start: int) -> Value:
     if opening:
         quoted = _read_quoted(text, start, opening[2], len(opening[1]))
         if quoted is not None:
-            return _apart_from_placeholders(quoted)
+            return apart_from_placeholders(quoted)
     return read_bare(text, start)
 
 
@@ -70,11 +70,7 @@ def read_bare(text: str, start: int) -> Value:
     found = _BARE.match(text, begins, begins + MAX_BARE_CHARS)
     if not found:
         return Value(begins, begins, "", at=start)
-    value = found[0]
-    cut = _CUT.search(value, 1)
-    if cut:
-        value = value[: cut.start()]
-    value = _without_trailing(value)
+    value = _without_trailing(_cut(found[0]))
     return Value(begins, begins + len(value), value, at=start)
 
 
@@ -91,7 +87,7 @@ def read_line(text: str, start: int) -> Value:
         if close >= 0:
             stop = close
     value = text[start:stop].rstrip(" \t\\")
-    return _apart_from_placeholders(Value(start, start + len(value), value, mark))
+    return Value(start, start + len(value), value, mark)
 
 
 def past_placeholders(text: str, start: int) -> int:
@@ -104,13 +100,23 @@ def past_placeholders(text: str, start: int) -> int:
     return start
 
 
-def _apart_from_placeholders(value: Value) -> Value:
+def apart_from_placeholders(value: Value) -> Value:
+    """A value without the placeholders at its beginning, up to the next one."""
     if "[REDACTED:" not in value.text:
         return value
     begins = past_placeholders(value.text, 0)
     following = PLACEHOLDER.search(value.text, begins)
     part = value.part(begins, following.start() if following else len(value.text))
     return replace(part, at=value.start)
+
+
+def _cut(value: str) -> str:
+    """A bare value up to where a list of pairs, a tag or a call goes on."""
+    for found in _CUT.finditer(value, 1):
+        before = value[: found.start()]
+        if found[0] != ")" or before.count("(") <= before.count(")"):
+            return before
+    return value
 
 
 def _open_quote(before: str) -> str:

@@ -1,0 +1,143 @@
+"""The scanner behind the redactor: chunks, failures, threads, caches, revisions."""
+
+from __future__ import annotations
+
+import stat
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from coatcheck.compaction.redaction import Redactor, detector
+from coatcheck.compaction.redaction.detector import CHUNK_CHARS, OVERLAP_CHARS, Detector
+from coatcheck.domain.errors import RedactionFailed
+from tests.compaction.redaction.fakes import KEYS, Fakes
+
+FAKES = Fakes(41)
+
+
+_BADGE_RULE = r"""rules:
+  - id: mine.staff-number
+    name: the number on a badge
+    pattern: '\b(badge-[0-9]{6})\b'
+    min_entropy: 1.0
+    confidence: medium
+"""
+
+
+class _Broken:
+    """A scanner that fails as kingfisher's does when its deadline is over."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def scan(self, data: bytes, *, timeout: float | None) -> list[object]:
+        raise self._error
+
+
+@pytest.mark.parametrize("error", [TimeoutError("scan deadline exceeded"), RuntimeError("cancelled"), ValueError("bad")])
+def test_a_scanner_that_fails_fails_the_redaction(tmp_path: Path, error: Exception) -> None:
+    redactor = Redactor(tmp_path)
+    redactor._detector._scanner = _Broken(error)  # type: ignore[assignment]
+
+    with pytest.raises(RedactionFailed) as failed:
+        redactor.redact_text("password=hunter2hunter2", KEYS)
+
+    assert "hunter2" not in failed.value.detail
+
+
+def test_a_long_text_that_is_not_done_in_time_fails_the_redaction(redactor: Redactor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(detector, "SCAN_TIMEOUT_S", 1e-6)
+
+    with pytest.raises(RedactionFailed):
+        redactor.redact_text("password=hunter2hunter2\n" * 1_000, KEYS)
+
+
+def test_rules_that_do_not_load_fail_the_redaction(tmp_path: Path) -> None:
+    redactor = Redactor(tmp_path / "cache", extra_rules=tmp_path / "there-is-no-such-file.yml")
+
+    with pytest.raises(RedactionFailed):
+        redactor.redact_text("x", KEYS)
+
+
+@pytest.mark.parametrize("offset", range(-60, 61, 12))
+def test_a_secret_across_the_edge_of_a_chunk_goes(redactor: Redactor, offset: int) -> None:
+    token = FAKES.github()
+    for edge in (CHUNK_CHARS, CHUNK_CHARS - OVERLAP_CHARS // 4, CHUNK_CHARS - OVERLAP_CHARS):
+        filler = "word and é " * ((edge + offset) // 11)
+        text = filler + " " * (edge + offset - len(filler)) + f"key {token} end " + "more text " * 1_000
+
+        redacted = redactor.redact_text(text, KEYS)
+
+        assert redacted.counts == {"github-token": 1}
+        assert token[4:10] not in redacted.text
+
+
+def test_a_token_longer_than_a_chunk_goes_to_its_end(redactor: Redactor) -> None:
+    value = FAKES.hexadecimal(3 * CHUNK_CHARS)
+
+    redacted = redactor.redact_text(f"SESSION_TOKEN={value}\nPORT=8080\n", KEYS).text
+
+    assert redacted.startswith("SESSION_TOKEN=[REDACTED:token:")
+    assert redacted.endswith("]\nPORT=8080\n")
+    assert len(redacted) < 100
+
+
+def test_many_short_texts_are_scanned_together_and_kept_apart(tmp_path: Path, redactor: Redactor) -> None:
+    tokens = [FAKES.github() for _ in range(50)]
+    texts = [text for token in tokens for text in ("the bitly token", token, "пароль", FAKES.hexadecimal(40))]
+
+    hits = redactor._detector.scan(texts)
+
+    found = [{text[hit.start : hit.end] for hit in of_text} for text, of_text in zip(texts, hits, strict=True)]
+    assert all(token in of_text for token, of_text in zip(tokens, found[1::4], strict=True))
+    assert not any(found[0::4])
+    assert not any(found[2::4])
+    assert not any(found[3::4])
+
+
+def test_threads_share_one_redactor(redactor: Redactor) -> None:
+    texts = [f"line {number}\nkey {FAKES.github()}\npassword: {FAKES.password()}\n" for number in range(40)]
+    alone = [redactor.redact_text(text, KEYS).text for text in texts]
+
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda text: redactor.redact_text(text, KEYS).text, texts * 3))
+
+    assert together == alone * 3
+
+
+def test_building_a_redactor_loads_nothing(tmp_path: Path) -> None:
+    redactor = Redactor(tmp_path / "rules")
+
+    assert redactor.revision == Redactor(tmp_path / "other").revision
+    assert not (tmp_path / "rules").exists()
+
+
+def test_the_revision_follows_the_operators_rules(tmp_path: Path) -> None:
+    extra = tmp_path / "mine.yml"
+    extra.write_text("rules: []\n")
+    before = Detector(tmp_path, extra).revision
+    extra.write_text("rules: []\n\n")
+
+    assert Detector(tmp_path, extra).revision not in (before, Detector(tmp_path).revision)
+
+
+@pytest.mark.accept
+def test_a_cold_compile_is_quick_enough_private_and_done_once(tmp_path: Path) -> None:
+    cache = tmp_path / "rules"
+    extra = tmp_path / "mine.yml"
+    extra.write_text(_BADGE_RULE)
+    began = time.perf_counter()
+    redactor = Redactor(cache, extra_rules=extra)
+    redactor.warm()
+    cold_s = time.perf_counter() - began
+
+    began = time.perf_counter()
+    Redactor(cache, extra_rules=extra).warm()
+    warm_s = time.perf_counter() - began
+
+    assert redactor.redact_text("take badge-204816, please", KEYS).text.startswith("take [REDACTED:mine-staff-number:")
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
+    assert cold_s < 25
+    assert warm_s < cold_s / 2
