@@ -114,6 +114,17 @@ def test_building_a_redactor_loads_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "rules").exists()
 
 
+def test_a_cache_that_others_could_write_is_closed_and_one_that_cannot_be_made_is_done_without(tmp_path: Path) -> None:
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir(mode=0o755)
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("")
+
+    assert detector._private(open_to_all) == open_to_all
+    assert stat.S_IMODE(open_to_all.stat().st_mode) == 0o700
+    assert detector._private(in_the_way / "rules") is None
+
+
 def test_the_revision_follows_the_operators_rules(tmp_path: Path) -> None:
     extra = tmp_path / "mine.yml"
     extra.write_text("rules: []\n")

@@ -35,6 +35,7 @@ HIDDEN = {
     "hard wrap over lines": ("\n".join(("t: " + JWT)[at : at + 76] for at in range(0, len(JWT) + 3, 76)), [JWT[73:149], JWT[149:]]),
     "concatenation": (f'k = "{ANTHROPIC[:40]}" + "{ANTHROPIC[40:]}"', [ANTHROPIC[:40], ANTHROPIC[40:]]),
     "concatenation at the prefix": (f"k = '{GITHUB[:4]}' + '{GITHUB[4:]}'", [GITHUB[4:]]),
+    "a joined list": (f"k = ['{GITHUB[:4]}', '{GITHUB[4:]}'].join('')", [GITHUB[4:]]),
     "adjacent literals": (f'token = "{GITHUB[:12]}" \\\n    "{GITHUB[12:]}"', [GITHUB[12:]]),
     "cut short": (f"key starts {ANTHROPIC[:60]}…", [ANTHROPIC[:60]]),
     "bad checksum": (f"GITHUB_TOKEN={GITHUB[:-1]}", [GITHUB[:-1]]),

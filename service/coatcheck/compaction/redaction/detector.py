@@ -123,13 +123,24 @@ class Detector:
     def _load(self) -> Scanner:
         from kingfisher_sdk import Rules, Scanner
 
+        cache_dir = _private(self._cache_dir)
         try:
-            self._cache_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
             with resources.as_file(resources.files(__package__) / "rules.yml") as ours:
                 paths = [ours] if self._extra_rules is None else [ours, self._extra_rules]
-                return Scanner(Rules(paths, cache_dir=self._cache_dir), base64=True)
+                return Scanner(Rules(paths, cache=cache_dir is not None, cache_dir=cache_dir), base64=True)
         except (RuntimeError, ValueError, OSError) as error:
             raise RedactionFailed("The rules for secrets could not be loaded.") from error
+
+
+def _private(directory: Path) -> Path | None:
+    """The directory, made and closed to other users; None where none can be made, and rules are compiled at each start."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if directory.stat().st_mode & 0o077:
+            directory.chmod(0o700)
+    except OSError:
+        return directory if directory.is_dir() else None
+    return directory
 
 
 def _characters(content: str, located: list[tuple[int, int, Finding]]) -> dict[int, int]:

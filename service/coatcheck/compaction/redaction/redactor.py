@@ -13,9 +13,9 @@ from pathlib import Path
 import platformdirs
 
 from coatcheck.compaction.redaction.detector import Detector
-from coatcheck.compaction.redaction.finder import Leaf, find
+from coatcheck.compaction.redaction.finder import Leaf
 from coatcheck.compaction.redaction.nested import key_of, with_key, with_value
-from coatcheck.compaction.redaction.settling import Settled, settle
+from coatcheck.compaction.redaction.settling import Settled, settle, settle_beside
 from coatcheck.domain.canonical import JsonObject, JsonValue, pointer, value_at
 from coatcheck.domain.canonical import Path as JsonPath
 from coatcheck.domain.errors import FieldError, InvalidRequest
@@ -96,27 +96,17 @@ class Redactor:
                 content.append(field)
             elif field.field_class is FieldClass.STRUCTURAL:
                 structural.append(field)
-        self._check_structural(document, structural, at)
-        settled = settle(self._detector, [_leaf(document, field) for field in content], keys)
+        watched = _checked(document, structural, at)
+        settled, seen = settle_beside(
+            self._detector, [_leaf(document, field) for field in content], [leaf for _, leaf in watched], keys
+        )
+        for (field, _), covered in zip(watched, seen, strict=True):
+            if any(cover.rank <= _SELF_EVIDENT for cover in covered):
+                raise _refused(at, field, "This value looks like a secret, and may not be rewritten.")
         changed = [(field, text) for field, text in zip(content, settled, strict=True) if text.counts]
         if not changed:
             return document, Counter()
         return _rebuilt(wire, document, changed)
-
-    def _check_structural(self, document: JsonValue, fields: list[Field], at: JsonPath) -> None:
-        leaves = []
-        for field in fields:
-            text = _string_at(document, field)
-            if len(text) > MAX_STRUCTURAL_CHARS:
-                raise _refused(at, field, f"This value is longer than {MAX_STRUCTURAL_CHARS} characters.")
-            if any(char < " " or "\x7f" <= char < "\xa0" for char in text):
-                raise _refused(at, field, "This value holds a control character.")
-            if len(text) >= _SHORTEST_TOKEN:
-                leaves.append((field, Leaf(text)))
-        if leaves:
-            for (field, _), covered in zip(leaves, find(self._detector, [leaf for _, leaf in leaves]), strict=True):
-                if any(cover.rank <= _SELF_EVIDENT for cover in covered):
-                    raise _refused(at, field, "This value looks like a secret, and may not be rewritten.")
 
 
 def default_cache_dir() -> Path:
@@ -127,6 +117,20 @@ def default_cache_dir() -> Path:
 def warm(cache_dir: Path | None = None) -> None:
     """Compiles the rules ahead of the first start, so that it does not wait."""
     Redactor(cache_dir).warm()
+
+
+def _checked(document: JsonValue, fields: Iterable[Field], at: JsonPath) -> list[tuple[Field, Leaf]]:
+    """The structural fields that are long enough to be a token, once all of them are well formed."""
+    leaves = []
+    for field in fields:
+        text = _string_at(document, field)
+        if len(text) > MAX_STRUCTURAL_CHARS:
+            raise _refused(at, field, f"This value is longer than {MAX_STRUCTURAL_CHARS} characters.")
+        if any(char < " " or "\x7f" <= char < "\xa0" for char in text):
+            raise _refused(at, field, "This value holds a control character.")
+        if len(text) >= _SHORTEST_TOKEN:
+            leaves.append((field, Leaf(text)))
+    return leaves
 
 
 def _leaf(document: JsonValue, field: Field) -> Leaf:

@@ -43,21 +43,32 @@ class _Node:
 
 def settle(detector: Detector, leaves: Sequence[Leaf], keys: PlaceholderKeys) -> list[Settled]:
     """The leaves without their secrets. Raises RedactionFailed when a text will not settle."""
-    settled = [Settled(leaf.text, Counter()) for leaf in leaves]
-    pending = list(range(len(leaves)))
-    for _ in range(MAX_ROUNDS):
-        nodes = [_node(Leaf(settled[number].text, leaves[number].key), 0) for number in pending]
-        found = _found(detector, nodes)
-        still = []
+    return settle_beside(detector, leaves, (), keys)[0]
+
+
+def settle_beside(
+    detector: Detector, leaves: Sequence[Leaf], watched: Sequence[Leaf], keys: PlaceholderKeys
+) -> tuple[list[Settled], list[list[Covered]]]:
+    """As ``settle``; and what stands in texts that are only watched and never rewritten, from the same scan."""
+    texts = [leaf.text for leaf in leaves]
+    counts: dict[int, Counter[str]] = {}
+    seen: list[list[Covered]] = []
+    pending: Sequence[int] = range(len(leaves))
+    for turn in range(MAX_ROUNDS):
+        nodes = [_node(Leaf(texts[number], leaves[number].key), 0) for number in pending]
+        found, beside = _found(detector, nodes, () if turn else watched)
+        seen = seen or beside
+        changed = []
         for number, node in zip(pending, nodes, strict=True):
-            counts: Counter[str] = Counter()
-            text = _rewritten(node, found, keys, counts)
-            if text != settled[number].text:
-                settled[number] = Settled(text, settled[number].counts + counts)
-                still.append(number)
-        if not still:
-            return settled
-        pending = still
+            if not node.inner and not found[id(node)]:
+                continue
+            text = _rewritten(node, found, keys, counts.setdefault(number, Counter()))
+            if text != texts[number]:
+                texts[number] = text
+                changed.append(number)
+        if not changed:
+            return [Settled(text, counts.get(number, Counter())) for number, text in enumerate(texts)], seen
+        pending = changed
     raise RedactionFailed("A text holds secrets in more layers than can be taken apart.")
 
 
@@ -69,16 +80,18 @@ def _node(leaf: Leaf, depth: int) -> _Node:
     return node
 
 
-def _found(detector: Detector, nodes: Sequence[_Node]) -> dict[int, list[Covered]]:
-    """What has to be covered in each node, by the node's identity, in one scan."""
+def _found(
+    detector: Detector, nodes: Sequence[_Node], watched: Sequence[Leaf]
+) -> tuple[dict[int, list[Covered]], list[list[Covered]]]:
+    """What has to be covered in each node, by the node's identity, and in the watched leaves: in one scan."""
     flat: list[_Node] = []
     pending = list(nodes)
     while pending:
         node = pending.pop()
         flat.append(node)
         pending.extend(inner for _, inner in node.inner)
-    covered = find(detector, [node.leaf for node in flat])
-    return {id(node): covers for node, covers in zip(flat, covered, strict=True)}
+    covered = find(detector, [*(node.leaf for node in flat), *watched])
+    return {id(node): covers for node, covers in zip(flat, covered, strict=False)}, covered[len(flat) :]
 
 
 def _rewritten(node: _Node, found: dict[int, list[Covered]], keys: PlaceholderKeys, counts: Counter[str]) -> str:

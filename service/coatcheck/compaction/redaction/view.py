@@ -91,7 +91,7 @@ def joint_at(text: str, end: int) -> bool:
 
 def joined(view: View) -> View | None:
     """The view with concatenated string literals put together; None where there are none."""
-    result = view.replaced(_JOINT, _nothing)
+    result = view.replaced(_JOINT_IN_LIST if "join" in view.text else _JOINT, _nothing)
     return None if result is view else result
 
 
@@ -161,10 +161,11 @@ _ESCAPE = re.compile(
     | \\(?P<slash>/)
     """
 )
-_JOINT = re.compile(
-    r"""(?x)
+_JOINT_PATTERN = r"""(?x)
     (?<=[\w+/=.~\\-]) \\* ["'`]                          # the end of a literal that ends in a token's character
-    [ \t]* (?: \\? \r?\n [ \t]* )? (?: \+ | \.{1,2} | & | \|\| )? [ \t]* (?: \\? \r?\n [ \t]* )?
+    [ \t]* (?: \\? \r?\n [ \t]* )? (?: OPERATOR )? [ \t]* (?: \\? \r?\n [ \t]* )?
     [bBfFrRuU]? \\* ["'`] (?=[\w+/=~-])
     """
-)
+_JOINT = re.compile(_JOINT_PATTERN.replace("OPERATOR", r"\+ | \.{1,2} | & | \|\|"))
+_JOINT_IN_LIST = re.compile(_JOINT_PATTERN.replace("OPERATOR", r"\+ | \.{1,2} | & | \|\| | ,"))
+"""Where a text joins lists, their items are concatenated, too."""
