@@ -91,7 +91,7 @@ class Client:
             if answer is not None and not answer.json()["retryable"]:
                 self.note(unexpected=answer.status_code, method=method, path=path, body=answer.text)
                 os._exit(1)
-            time.sleep(0.05)
+            time.sleep(0.2)
 
     def _once(self, method: str, path: str, body: dict[str, Any] | None) -> httpx.Response | None:
         folder = data_dir()

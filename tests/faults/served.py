@@ -38,22 +38,27 @@ class Service:
 
     def start(self, crash_points: str | None = None, **environment: str) -> float | None:
         """Starts and waits for /readyz. Returns the seconds that took; None when the process died of its crash point before."""
-        armed = {"COATCHECK_TEST_CRASH_POINT": crash_points} if crash_points is not None else {}
         started = time.monotonic()
-        with open(self.log, "ab") as log:
-            self._process = subprocess.Popen(
-                [*COATCHECK, "serve", "--embedded", "--port", "0"],
-                env={**self.environment, **armed, **environment}, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
+        process = self.begin(crash_points, **environment)
         while time.monotonic() - started < START_LIMIT_S:
-            if self._process.poll() is not None:
+            if process.poll() is not None:
                 assert crash_points is not None, self._said()
-                assert self._process.returncode == -signal.SIGKILL, self._said()
+                assert process.returncode == -signal.SIGKILL, self._said()
                 return None
             if self._is_ready():
                 return time.monotonic() - started
             time.sleep(0.02)
         raise AssertionError(f"not ready in {START_LIMIT_S} s: {self._said()}")
+
+    def begin(self, crash_points: str | None = None, **environment: str) -> subprocess.Popen[bytes]:
+        """Starts, and does not wait."""
+        armed = {"COATCHECK_TEST_CRASH_POINT": crash_points} if crash_points is not None else {}
+        with open(self.log, "ab") as log:
+            self._process = subprocess.Popen(
+                [*COATCHECK, "serve", "--embedded", "--port", "0"],
+                env={**self.environment, **armed, **environment}, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
+        return self._process
 
     def kill(self) -> None:
         """As a crash: nothing is flushed, nobody is told."""

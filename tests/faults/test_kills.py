@@ -14,7 +14,8 @@ from tests.faults.served import Service, settled
 from tests.faults.survival import Clients, Figures, check, check_windows, clients
 from tests.windows import request, window
 
-READY_AGAIN_S = 10
+READY_AGAIN_S = 30
+"""On a machine that may be doing other things; the bar itself is held by test_crashes."""
 
 
 @pytest.fixture
