@@ -161,6 +161,17 @@ def test_ordinary_base64_and_public_keys_stay(redactor: Redactor) -> None:
     assert redactor.redact_text(text, KEYS).text == text
 
 
+def test_a_line_after_a_secret_stays_when_it_is_none_of_it(redactor: Redactor) -> None:
+    fakes = Fakes(3)
+    for following in (fakes.hexadecimal(40), "PORT8080=1", "x86_64", "done", f"commit {fakes.hexadecimal(40)}"):
+        text = f"export VERY_LONG_NAME_OF_A_TOKEN={fakes.opaque(30)}\n{following}\n"
+
+        redacted = redactor.redact_text(text, KEYS).text
+
+        assert redacted.startswith("export VERY_LONG_NAME_OF_A_TOKEN=[REDACTED:token:")
+        assert redacted.endswith(f"]\n{following}\n")
+
+
 def test_a_mark_of_a_private_key_that_code_only_mentions_stays(redactor: Redactor) -> None:
     dashes = "-" * 5
     text = f'if "{dashes}BEGIN PRIVATE KEY{dashes}" in text and "{dashes}END PRIVATE KEY{dashes}" in text:\n    return True'

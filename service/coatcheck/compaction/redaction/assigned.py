@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from coatcheck.compaction.redaction.assignments import Setting, is_strong, kind_of_secret, setting_before, typed_value_at
+from coatcheck.compaction.redaction.assignments import is_strong, kind_of_secret
 from coatcheck.compaction.redaction.names import NameClass, classify
+from coatcheck.compaction.redaction.setting import Setting, setting_before, typed_value_at
 from coatcheck.compaction.redaction.shapes import (
     is_algorithm_or_number,
     is_hash_or_uuid,

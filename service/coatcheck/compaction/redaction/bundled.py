@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from coatcheck.compaction.redaction.assignments import is_code, setting_before
+from coatcheck.compaction.redaction.assignments import is_code
 from coatcheck.compaction.redaction.detector import Hit
 from coatcheck.compaction.redaction.names import NameClass, classify
+from coatcheck.compaction.redaction.setting import setting_before
 from coatcheck.compaction.redaction.shapes import (
     in_digest_or_blob,
     is_hash_or_uuid,

@@ -11,7 +11,7 @@ from coatcheck.compaction.redaction.assignments import kind_under_key
 from coatcheck.compaction.redaction.detector import Detector, Hit
 from coatcheck.compaction.redaction.filters import Secret, cover_unasked, judge
 from coatcheck.compaction.redaction.private_keys import find_private_keys
-from coatcheck.compaction.redaction.shapes import is_opaque
+from coatcheck.compaction.redaction.shapes import is_hash_or_uuid, is_opaque
 from coatcheck.compaction.redaction.values import MAX_BARE_CHARS, read
 from coatcheck.compaction.redaction.view import View, decoded, joined, joint_at, plain
 from coatcheck.domain.placeholders import PLACEHOLDER
@@ -32,6 +32,9 @@ _TOKEN_RUN = re.compile(r"[\w+/=.~%-]+")
 _WRAP = re.compile(r"\r?\n[ \t]*")
 _WRAP_COLUMN = 56
 """Nobody wraps lines earlier than this."""
+_TERMINAL_COLUMN = 72
+"""A short rest is taken for a token's only where a terminal or a mail would have wrapped the line."""
+_AFTER_WRAPPED = ("", "\n", "\r", " ", "\t", '"', "'", "`", "\\", "<", ",", ";", ")", "…")
 _LONGEST_LINE = 400
 
 
@@ -117,9 +120,8 @@ def _extended(text: str, secret: Secret, *, cut: bool) -> Secret:
         rest = _TOKEN_RUN.match(text, end)
         end = rest.end() if rest else end
     if end - secret.start >= 16:
-        line_start = text.rfind("\n", max(0, secret.start - _LONGEST_LINE), secret.start) + 1 or max(
-            0, secret.start - _LONGEST_LINE
-        )
+        low = max(0, secret.start - _LONGEST_LINE)
+        line_start = max(text.rfind("\n", low, secret.start) + 1, low)
         while (wrapped := _wrapped_line(text, line_start, end)) is not None:
             line_start, end = wrapped
     return secret if end == secret.end else Secret(secret.start, end, secret.kind, secret.rank)
@@ -128,13 +130,16 @@ def _extended(text: str, secret: Secret, *, cut: bool) -> Secret:
 def _wrapped_line(text: str, line_start: int, end: int) -> tuple[int, int] | None:
     """Where the line that goes on with a token starts and the token ends, when the token was hard-wrapped at ``end``."""
     wrap = _WRAP.match(text, end)
-    if not wrap or end - line_start < _WRAP_COLUMN:
+    width = end - line_start
+    if not wrap or width < _WRAP_COLUMN:
         return None
     run = _TOKEN_RUN.match(text, wrap.end())
-    if not run or text[run.end() : run.end() + 1] in (":", "("):
+    if not run or text[run.end() : run.end() + 1] not in _AFTER_WRAPPED:
         return None
     rest = run[0]
-    goes_on = len(rest) >= 4 and "=" not in rest.rstrip("=") and (is_opaque(rest, 12) or _mixed(rest))
+    if len(rest) < 4 or "=" in rest.rstrip("=") or is_hash_or_uuid(rest):
+        return None
+    goes_on = is_opaque(rest, 12) or (width >= _TERMINAL_COLUMN and _mixed(rest))
     return (wrap.end(), run.end()) if goes_on else None
 
 

@@ -70,7 +70,8 @@ _ALGORITHM_OR_NUMBER = re.compile(
     r"""(?ix)
     (?: (?:\d+:)? v?\d+(?:\.\d+)+ [\w.+~:-]* | \d+(?:\.\d+)?[a-z%]{1,4} | \d{4}-\d\d-\d\d.* | [\d:.,/+-]+ | \#\d+ | [a-z]+-\d+
       | (?:rs|hs|es|ps|ed|ec|p|x|ipv|k8s|e2e|win|i18n|l10n|s3|ec2|h2|int|uint|float|web|iso|http|tls|ssl|totp)-?\d[\w-]*
-      | [\w-]*(?:sha|md|aes|rsa|hmac|oauth|utf|base|bcrypt|argon|pbkdf|scrypt)-?\d[\w-]* | \w+\(.* | .*\(\) | c\+\+
+      | (?:[a-z]+[-_])*(?:sha|md|aes|rsa|hmac|oauth|utf|base|bcrypt|argon|pbkdf|scrypt)-?\d{1,4}(?:[-_][a-z0-9]+)*
+      | \w+\(.* | .*\(\) | c\+\+
     ) \W*
     """
 )
@@ -90,6 +91,8 @@ def is_placeholder(value: str) -> bool:
         marker = _MARKER.fullmatch(bare)
         return marker is not None and word_share(marker["kind"] or "") >= 0.5
     if len(bare) > 200:
+        return False
+    if bare.startswith("$") and is_opaque(bare[1:], 20):
         return False
     return bool(_TEMPLATE.fullmatch(bare)) or (word_share(bare) >= 0.5 and bool(_STAND_IN.fullmatch(bare)))
 
