@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -94,6 +95,12 @@ def peak_mib(pid: int) -> float:
 def reset_peak(pid: int) -> None:
     """Forgets the peak (proc(5), clear_refs)."""
     Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
+
+
+def cpu_s(pid: int) -> float:
+    """Seconds of processor time that the process has used, in user and kernel mode (proc(5), stat)."""
+    after_name = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _ready(process: subprocess.Popen[bytes], data_dir: Path, log: Path) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from benchmark.processes import imported_by, peak_mib, reset_peak, resident_mib, seconds_of
+from benchmark.processes import cpu_s, imported_by, peak_mib, reset_peak, resident_mib, seconds_of
 
 
 def test_the_imports_of_a_command_are_named(tmp_path: Path) -> None:
@@ -38,3 +40,12 @@ def test_a_peak_is_forgotten_when_reset() -> None:
 
     assert before > after + 60
     assert after >= now > 1
+
+
+def test_processor_time_counts_work_and_not_waiting() -> None:
+    before, worked_before = cpu_s(os.getpid()), time.process_time()
+    time.sleep(0.3)
+    while time.process_time() - worked_before < 0.3:
+        pass
+
+    assert 0.2 < cpu_s(os.getpid()) - before < 0.45
