@@ -91,6 +91,7 @@ class UseCases:
     reconciler: Reconciler
     projector: Projector
     eraser: Eraser
+    repair: Repair
     jobs: Jobs
 
 
@@ -103,7 +104,8 @@ def build(parts: Collaborators) -> UseCases:
     reading = Reading(parts, presenter)
     scanner = Scanner(parts)
     reconciler = Reconciler(parts, finisher, eraser, projector)
-    jobs = Jobs(parts, scanner, Repair(parts, scanner, reconciler, projector), reconciler, Rescan(parts, projector))
+    repair = Repair(parts, scanner, reconciler, projector)
+    jobs = Jobs(parts, scanner, repair, reconciler, Rescan(parts, projector))
     compact, sessions, forget = Compact(parts, finisher), Sessions(parts), Forget(parts, eraser)
     transfer, keys, tenants = Transfer(parts, reading, Importer(parts, finisher)), Keys(parts), Tenants(parts)
     services = Services(
@@ -130,4 +132,4 @@ def build(parts: Collaborators) -> UseCases:
         create_tenant=tenants.create,
         readiness=Readiness(parts),
     )
-    return UseCases(services, compact, reconciler, projector, eraser, jobs)
+    return UseCases(services, compact, reconciler, projector, eraser, repair, jobs)

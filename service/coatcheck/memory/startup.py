@@ -78,7 +78,7 @@ async def check_journal(database: Database, journal: ErasureJournal) -> None:
 
 
 async def unreplayed(database: Database, journal: ErasureJournal) -> AsyncIterator[JournalLine]:
-    """The journal's lines without a tombstone, tenant by tenant."""
+    """The journal's lines without a tombstone, tenant by tenant, each erasure once: several may have worked at it."""
     tenants = {tenant.tenant_id for tenant in await database.directory(directory.tenants)}
     for tenant_id, lines in _by_tenant(journal):
         if tenant_id in tenants:
@@ -158,7 +158,8 @@ class Startup:
 
 
 def _by_tenant(journal: ErasureJournal) -> Iterator[tuple[UUID, list[JournalLine]]]:
-    lines = sorted(journal.lines(), key=lambda line: line.tenant_id)
+    once = {(line.tenant_id, line.kind, line.target_id): line for line in journal.lines()}
+    lines = sorted(once.values(), key=lambda line: line.tenant_id)
     for tenant_id, group in groupby(lines, key=lambda line: line.tenant_id):
         yield tenant_id, list(group)
 
