@@ -142,7 +142,7 @@ def _is_opaque_key(value: Value, setting: Setting) -> bool:
     ):
         return False
     if setting.is_environment and setting.is_upper:
-        return is_opaque(text, 10) and _has_digit(text)
+        return is_opaque(text, 10) and (_has_digit(text) or word_share(text) < 0.3)
     if setting.in_query:
         return is_opaque(text, 12)
     if not is_opaque(text, 16) or _looks_numbered(text) or not any(is_opaque(piece, 8) for piece in _PIECES.split(text)):

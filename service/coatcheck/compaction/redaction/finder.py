@@ -30,6 +30,7 @@ _READ_ON = ("coatcheck.assignment", "coatcheck.flag", "coatcheck.header", "coatc
 _QUOTES = ('"', "'", "`", "\\")
 _TOKEN_RUN = re.compile(r"[\w+/=.~%-]+")
 _WRAP = re.compile(r"\r?\n[ \t]*")
+_JOINERS = re.compile(r"[-_.]")
 _WRAP_COLUMN = 56
 """Nobody wraps lines earlier than this."""
 _TERMINAL_COLUMN = 72
@@ -139,7 +140,7 @@ def _wrapped_line(text: str, line_start: int, end: int) -> tuple[int, int] | Non
     rest = run[0]
     if len(rest) < 4 or "=" in rest.rstrip("=") or is_hash_or_uuid(rest):
         return None
-    goes_on = is_opaque(rest, 12) or (width >= _TERMINAL_COLUMN and _mixed(rest))
+    goes_on = is_opaque(_JOINERS.sub("", rest), 12) or (width >= _TERMINAL_COLUMN and _mixed(rest))
     return (wrap.end(), run.end()) if goes_on else None
 
 

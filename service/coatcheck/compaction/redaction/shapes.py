@@ -69,7 +69,7 @@ _BLOB = re.compile(r"[A-Za-z0-9+/]{16}\Z")
 _ALGORITHM_OR_NUMBER = re.compile(
     r"""(?ix)
     (?: (?:\d+:)? v?\d+(?:\.\d+)+ [\w.+~:-]* | \d+(?:\.\d+)?[a-z%]{1,4} | \d{4}-\d\d-\d\d.* | [\d:.,/+-]+ | \#\d+ | [a-z]+-\d+
-      | (?:rs|hs|es|ps|ed|ec|p|x|ipv|k8s|e2e|win|i18n|l10n|s3|ec2|h2|int|uint|float|web|iso|http|tls|ssl|totp)-?\d[\w-]*
+      | (?:rs|hs|es|ps|ed|ec|p|x|ipv|k8s|e2e|win|i18n|l10n|s3|ec2|h2|int|uint|float|web|iso|http|tls|ssl|totp)-?\d[\w-]{0,8}
       | (?:[a-z]+[-_])*(?:sha|md|aes|rsa|hmac|oauth|utf|base|bcrypt|argon|pbkdf|scrypt)-?\d{1,4}(?:[-_][a-z0-9]+)*
       | \w+\(.* | .*\(\) | c\+\+
     ) \W*
