@@ -10,13 +10,16 @@ import httpx
 from coatcheck.domain.canonical import JsonValue, parse, to_bytes
 
 
-async def hand_in(http: httpx.AsyncClient, session: str, window: dict[str, Any], **more: object) -> dict[str, Any]:
+async def hand_in(
+    http: httpx.AsyncClient, session: str, window: dict[str, Any], *, deadline_s: float = 60, **more: object
+) -> dict[str, Any]:
     """The answer to a window that must be taken. Sent in ASCII, so that lone surrogates arrive."""
-    answer = await http.post("/v1/compactions", content=json.dumps({"session": session, "window": window, **more}).encode("ascii"))
+    body = json.dumps({"session": session, "window": window, **more}).encode("ascii")
+    answer = await http.post("/v1/compactions", content=body, headers={"Coatcheck-Deadline": str(deadline_s)}, timeout=deadline_s)
     assert answer.status_code in (200, 201), answer.text[:2_000]
-    body = parse(answer.content)
-    assert isinstance(body, dict)
-    return body
+    made = parse(answer.content)
+    assert isinstance(made, dict)
+    return made
 
 
 async def read_back(http: httpx.AsyncClient, manifest_id: object) -> dict[str, Any]:
