@@ -6,12 +6,13 @@ that went into the point. So a readiness check compares versions, never the mere
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from coatcheck.domain.canonical import decode, scalar_text
+from coatcheck.domain.canonical import decode, scalar_text, sha256_of
 from coatcheck.domain.passages import IndexPoint, PassageSpan, point_id
 from coatcheck.domain.scopes import TenantScope
 from coatcheck.domain.sessions import Session
@@ -116,10 +117,15 @@ class Projector:
         spans = await self._spans(texts)
         pieces = [text[span.start : span.end] for text, group in zip(texts, spans, strict=True) for span in group]
         vectors = iter(await self._vectors(pieces))
-        return [
-            [self._point(scope, session, source, text[span.start : span.end], span, next(vectors)) for span in group]
-            for source, text, group in zip(sources, texts, spans, strict=True)
-        ]
+
+        def build() -> list[list[IndexPoint]]:
+            return [
+                [self._point(scope, session, source, text[span.start : span.end], span, next(vectors)) for span in group]
+                for source, text, group in zip(sources, texts, spans, strict=True)
+            ]
+
+        # The lexical analysis of a slice takes a tenth of a second: beside the event loop.
+        return await asyncio.to_thread(build)
 
     async def _spans(self, texts: Sequence[str]) -> list[list[PassageSpan]]:
         lanes = self._parts.lanes
@@ -193,6 +199,6 @@ def _version(stored: StoredSegment, context: SegmentContext) -> str:
     reduced = stored.reduction.sha256 if stored.reduction else ""
     seen = (
         stored.segment.sha256, reduced, str(context.manifest_id), str(context.ordinal), context.first_at.isoformat(),
-        context.last_at.isoformat(), ",".join(context.roles), ",".join(context.kinds),
+        context.last_at.isoformat(), ",".join(context.roles), ",".join(context.kinds), sha256_of(lexical_context(context)),
     )  # fmt: skip
     return hashlib.sha256("\0".join(seen).encode()).hexdigest()[:16]

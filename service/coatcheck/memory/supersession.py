@@ -16,16 +16,19 @@ from uuid import UUID
 from coatcheck.memory.fusion import SegmentKey
 from coatcheck_client.wire import SupersededBy
 
-_CORRECTION = re.compile(
-    r"\bcorrection\b|\bcorrected\b|\bsupersed\w+|\breplaces? the (?:earlier|previous|old)|\bno longer\b|\binstead of\b"
-    r"|\bnot \S+ (?:but|any ?more)\b|\bchanged (?:from|to)\b|\bwas wrong\b|\brevis(?:ion|ed)\b|\bactually,"
-    r"|исправлен|поправк|вместо\b|больше не\b|заменя|отменя|更正|改为|不再|取代|修正",
-    re.IGNORECASE,
-)
+_PHRASES = (
+    "correction", "corrected", "supersede", "replaces the earlier", "replaces the previous", "replaces the old", "no longer",
+    "instead of", "changed from", "changed to", "was wrong", "revised", "revision", "actually,", "any more", "anymore",
+    "исправлен", "поправк", "вместо", "больше не", "заменя", "отменя", "更正", "改为", "不再", "取代", "修正",
+)  # fmt: skip
 _TERM = re.compile(r"[^\W_](?:[\w./:-]*[^\W_])?")
-_IDENTIFIER = re.compile(r"[\d_./:-]|[a-z][A-Z]")
-MIN_SHARED_TERMS = 2
-RARE_TERM_MIN_CHARS = 4
+_IDENTIFIER = re.compile(r"\d|[^\W\d_][._/:-][^\W\d_]|[a-z][A-Z]")
+_NUMBER = re.compile(r"[\d.,:]+")
+RARE_IN = 2
+"""A term that more of the segments that correct nothing hold says nothing of this pair: boilerplate is shared by many."""
+TERM_MIN_CHARS = 4
+READ_CHARS = 2_000
+"""A correction and its subject stand near each other; the rest of a long segment would only add words to share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +47,38 @@ class Said:
 
 
 def find_superseding(hits: Sequence[Said], pool: Sequence[Said]) -> dict[SegmentKey, SupersededBy]:
-    """For each hit that a later one of the pool corrects, the newest such. Rare means: in at most half of the pool, or three."""
-    frequency: Counter[str] = Counter(term for said in pool for term in _terms(said.text))
-    rare_in = max(3, len(pool) // 2)
-    corrections = [said for said in pool if _CORRECTION.search(said.text)]
+    """For each hit that a later one of the pool corrects, the newest such."""
+    corrections = [said for said in pool if _says_correction(said.text)]
+    if not corrections:
+        return {}
+    terms = {said.key: _terms(said.text) for said in {one.key: one for one in (*pool, *hits)}.values()}
+    correcting = {said.key for said in corrections}
+    frequency: Counter[str] = Counter(term for key, of_one in terms.items() if key not in correcting for term in of_one)
     found: dict[SegmentKey, SupersededBy] = {}
     for hit in hits:
-        terms = {term for term in _terms(hit.text) if frequency[term] <= rare_in}
+        rare = {term for term in terms[hit.key] if frequency[term] <= RARE_IN}
         for later in sorted(corrections, key=lambda said: said.at):
             if later.session_id == hit.session_id and later.at > hit.at and later.sha256 != hit.sha256:
-                reason = _shared_subject(terms, _terms(later.text))
+                reason = _shared_subject(rare, terms[later.key])
                 if reason is not None:
                     found[hit.key] = SupersededBy(sha256=later.sha256, manifest_id=later.manifest_id, reason=reason)
     return found
 
 
+def _says_correction(text: str) -> bool:
+    lowered = text[:READ_CHARS].lower()
+    return any(phrase in lowered for phrase in _PHRASES)
+
+
 def _terms(text: str) -> set[str]:
-    return {term.group().lower() for term in _TERM.finditer(text) if len(term.group()) >= RARE_TERM_MIN_CHARS}
+    return {term for term in _TERM.findall(text[:READ_CHARS]) if len(term) >= TERM_MIN_CHARS and not _NUMBER.fullmatch(term)}
 
 
-def _shared_subject(earlier: set[str], later: set[str]) -> str | None:
-    shared = sorted(earlier & later, key=len, reverse=True)
+def _shared_subject(rare: set[str], later: set[str]) -> str | None:
+    """An identifier with another rare term, or three rare terms: what one sentence about the same thing shares."""
+    lowered = {term.lower() for term in later}
+    shared = sorted((term for term in rare if term in later or term.lower() in lowered), key=lambda term: (-len(term), term))
     identifiers = [term for term in shared if _IDENTIFIER.search(term)]
-    if len(shared) >= MIN_SHARED_TERMS + 1 or (identifiers and len(shared) >= MIN_SHARED_TERMS):
+    if len(shared) >= 3 or (identifiers and len(shared) >= 2):
         return f"a later correction speaks of {', '.join(shared[:3])}"
     return None

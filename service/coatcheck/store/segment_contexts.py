@@ -43,15 +43,16 @@ _CONTEXTS = sa.text("""
       JOIN entries first
         ON first.tenant_id = :tenant AND first.manifest_id = standing.manifest_id AND first.ordinal = standing.ordinal
       LEFT JOIN LATERAL (
-           SELECT array_agg(turn.head ORDER BY turn.message_index DESC) FILTER (WHERE turn.head IS NOT NULL) AS heads
-             FROM (SELECT DISTINCT ON (p.message_index) p.message_index, substring(g.raw FROM 1 FOR :head_bytes) AS head
+           SELECT array_agg(substring(g.raw FROM 1 FOR :head_bytes) ORDER BY turn.message_index DESC)
+                    FILTER (WHERE g.raw IS NOT NULL) AS heads
+             FROM (SELECT DISTINCT ON (p.message_index) p.message_index, p.segment_sha256
                      FROM entries p
-                     JOIN segments g
-                       ON g.tenant_id = p.tenant_id AND g.session_id = p.session_id AND g.sha256 = p.segment_sha256
                     WHERE p.tenant_id = :tenant AND p.manifest_id = first.manifest_id
                       AND p.ordinal >= first.ordinal - :look_back AND p.ordinal < first.ordinal
                       AND p.message_index < first.message_index AND p.kind IN ('text', 'tool_call', 'tool_result')
+                      AND p.segment_sha256 IS NOT NULL
                     ORDER BY p.message_index DESC, p.ordinal DESC LIMIT :turns) turn
+             JOIN segments g ON g.tenant_id = :tenant AND g.session_id = :session AND g.sha256 = turn.segment_sha256
            ) previous ON true
 """)
 
