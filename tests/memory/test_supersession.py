@@ -70,3 +70,19 @@ def test_it_names_the_newest_correction() -> None:
     pool = [said("earlier", CORRECTED[0][0], 0), said("one", CORRECTED[0][1], 1), said("two", CORRECTED[0][1] + " Again.", 2)]
 
     assert find_superseding(pool[:1], pool)[SESSION, "earlier"].sha256 == "two"
+
+
+def test_boilerplate_that_many_share_is_no_subject() -> None:
+    footer = " Previous run finished, rounding took_ms=40, ask anybody at the desk."
+    records = [
+        said("retention", "Images from the yard scanners are retained for 30 days, job purge_yard_images." + footer, 0),
+        said("release", "Release of firmware 2.8.4 for the yard gate." + footer, 1),
+        said("runbook", "Runbook: rebooting a parcel router." + footer, 2),
+        said("rota", "Rota of the night shift at depot north." + footer, 3),
+    ]
+    later = said("note", "Correction: purge_yard_images keeps yard scanners images for 14 days now." + footer, 9)
+
+    found = find_superseding(records, [*records, later])
+
+    assert {key[1] for key in found} == {"retention"}
+    assert found[SESSION, "retention"].sha256 == "note"
