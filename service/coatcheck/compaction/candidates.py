@@ -55,12 +55,18 @@ def by_signal(quotables: Sequence[Quotable], focus: str | None) -> list[Candidat
 def by_identifier(quotables: Sequence[Quotable]) -> list[Candidate]:
     """For each segment its line with most identifiers, else its first; best first."""
     found: list[Candidate] = []
+    counts: dict[str, int] = {}
     for order, quotable in enumerate(quotables):
-        lines = list(_first_lines(quotable.text))
-        if not lines:
+        most, start, end = -1, 0, 0
+        for line_start, line_end in _first_lines(quotable.text):
+            line = quotable.text[line_start:line_end]
+            count = counts.get(line)
+            if count is None:
+                count = counts[line] = evidence.identifiers(line)
+            if count > most:
+                most, start, end = count, line_start, line_end
+        if most < 0:
             continue
-        counted = [(evidence.identifiers(quotable.text[start:end]), start, end) for start, end in lines]
-        most, start, end = max(counted, key=lambda line: line[0])
         recency = _RECENCY_BONUS * (order + 1) / len(quotables)
         score = identifier_weight(most) or _FIRST_LINE
         rank = {"user": 4, "assistant": 2}.get(quotable.role, 0)
@@ -183,9 +189,9 @@ def _first_lines(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     for _ in range(_IDENTIFIER_LINES):
         end = text.find("\n", start)
-        stop = len(text) if end < 0 else end
-        if len(text[start : min(stop, start + _LINE_CHARS)].strip()) >= _LEAST_WORDY_CHARS:
-            yield start, min(stop, start + _LINE_CHARS)
+        stop = min(len(text) if end < 0 else end, start + _LINE_CHARS)
+        if len(text[start:stop].strip()) >= _LEAST_WORDY_CHARS:
+            yield start, stop
         if end < 0:
             return
         start = end + 1
