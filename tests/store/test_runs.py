@@ -208,14 +208,22 @@ async def test_runs_that_quote_another_are_found_by_line_and_by_overview(databas
     assert {its_own.manifest_id, unrelated.manifest_id}.isdisjoint(run.manifest_id for run in found)
 
 
-async def test_runs_under_older_rules_are_found_until_their_segments_are_scanned(database: Database, tenant: Tenancy) -> None:
+async def test_runs_under_older_rules_are_found_until_they_and_their_segments_are_scanned(
+    database: Database, tenant: Tenancy
+) -> None:
     scope = await tenant.principal()
     session = await store_session(database, scope)
     made = sorted([(await store_run(database, scope, session, [f"text {n}"])).manifest_id for n in range(3)])
 
     before = await database.work(tenant.scope, lambda tx: runs.with_older_rules(tx, "rules-2", None, 10))
     rest = await database.work(tenant.scope, lambda tx: runs.with_older_rules(tx, "rules-2", made[0], 10))
-    await database.work(tenant.scope, lambda tx: segments.set_rule_revision(tx, made[1], "rules-2"))
+
+    async def scanned(tx: WorkerTransaction) -> None:
+        await segments.set_rule_revision(tx, made[1], "rules-2")
+        await segments.set_rule_revision(tx, made[2], "rules-2")
+        await runs.set_rule_revision(tx, made[1], "rules-2")
+
+    await database.work(tenant.scope, scanned)
     after = await database.work(tenant.scope, lambda tx: runs.with_older_rules(tx, "rules-2", None, 10))
 
     assert [run.manifest_id for run in before] == made

@@ -110,6 +110,12 @@ def put_back(redacted: JsonValue, aside: SetAside) -> tuple[JsonValue, dict[Path
     return redacted, spans
 
 
+def blank_handoff(manifest_id: UUID, chars: int) -> str:
+    """What can stand in a window for a handoff whose text is gone: known as that manifest's, as long as it was, and empty."""
+    head, tail = f"{MARKER}\nManifest {manifest_id}\n", f"\n{END_MARKER}"
+    return head + "." * (max(chars, _SHORTEST_BLOCK_CHARS) - len(head) - len(tail)) + tail
+
+
 def may_hold_one(value: JsonValue) -> bool:
     """A quick look: whether the opening marker occurs anywhere."""
     try:

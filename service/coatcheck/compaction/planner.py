@@ -73,6 +73,8 @@ class PlanRequest:
     max_message_bytes: int
     earlier_lines: Sequence[HandoffLine] = ()
     """The lines of the earlier handoffs as they are stored now, oldest first: the best of them are carried on."""
+    must_gain: bool = True
+    """False for a window that is stored already: its handoff stands in somebody's prompt, however long the window is now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +223,7 @@ class Planner:
         room = lines_room(request.identity, counts, overview, max_chars)
         chosen = lines.choose(quotables, request.earlier_lines, request.focus, request.identity.manifest_id, room)
         handoff = render_handoff(request.identity, counts, overview, chosen, max_chars)
-        if handoff.chars >= window_chars:
+        if request.must_gain and handoff.chars >= window_chars:
             raise NoProgress(f"The handoff would have {handoff.chars} characters, the window has {window_chars}.")
         return handoff, warnings
 

@@ -43,6 +43,7 @@ from coatcheck.memory.earlier import earlier_handoffs
 from coatcheck.memory.finish import Finisher
 from coatcheck.memory.flights import Flights
 from coatcheck.memory.persist import SessionRaced, persist
+from coatcheck.memory.presenting import Presenter
 from coatcheck.memory.responses import compaction_response
 from coatcheck.ops.faults import reach_async
 from coatcheck.store import run_leases, runs, tombstones
@@ -87,9 +88,10 @@ class _Asked:
 class Compact:
     """The use case behind ``POST /v1/compactions``."""
 
-    def __init__(self, parts: Collaborators, finisher: Finisher) -> None:
+    def __init__(self, parts: Collaborators, finisher: Finisher, presenter: Presenter) -> None:
         self._parts = parts
         self._finisher = finisher
+        self._presenter = presenter
         self._flights = Flights[Compacted]()
         self._planning = asyncio.Semaphore(parts.settings.max_plans)
         self._persisted: set[str] = set()
@@ -180,7 +182,7 @@ class Compact:
         give_up = time.monotonic() + self._parts.settings.same_request_wait_s
         while True:
             if run.status is RunStatus.ACKNOWLEDGED:
-                return Compacted(compaction_response(run), created=False)
+                return Compacted(compaction_response(await self._presenter.run(asked.context, run)), created=False)
             now = self._parts.clock()
             until = now + timedelta(seconds=self._parts.settings.lease_s)
             taken = await self._parts.database.work(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from coatcheck.domain.runs import HandoffLine
+from coatcheck.domain.runs import HandoffLine, Run
 from coatcheck.domain.scopes import Scope
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.store import runs
@@ -26,12 +27,26 @@ async def earlier_handoffs(parts: Collaborators, scope: Scope, session_id: UUID,
     if not hashes:
         return EarlierHandoffs()
 
-    async def work(tx: ReadTransaction) -> EarlierHandoffs:
+    async def work(tx: ReadTransaction) -> tuple[dict[str, UUID], list[Run], set[UUID]]:
         known = await runs.handoffs_by_sha(tx, session_id, hashes)
         found = [run for manifest_id in set(known.values()) if (run := await runs.find(tx, manifest_id)) is not None]
-        found.sort(key=lambda run: (run.created_at, run.manifest_id))
-        lines = [line for run in found for line in run.handoff.lines]
-        standing = await runs.standing(tx, [line.manifest_id for line in lines])
-        return EarlierHandoffs(known, tuple(line for line in lines if line.manifest_id in standing))
+        return known, found, await runs.standing(tx, [line.manifest_id for run in found for line in run.handoff.lines])
 
-    return await parts.database.read(scope, work)
+    known, found, standing = await parts.database.read(scope, work)
+    return EarlierHandoffs(known, await lines_of(parts, scope.tenant_id, session_id, found, standing))
+
+
+async def lines_of(
+    parts: Collaborators, tenant_id: UUID, session_id: UUID, found: Sequence[Run], standing: Set[UUID]
+) -> tuple[HandoffLine, ...]:
+    """What handoffs quote of runs that stand, oldest handoff first, without what today's rules find in it."""
+    keys = parts.keyring.placeholder_keys(tenant_id, session_id)
+    lines: list[HandoffLine] = []
+    for run in sorted(found, key=lambda run: (run.created_at, run.manifest_id)):
+        for line in run.handoff.lines:
+            if line.manifest_id in standing:
+                if run.revisions.get("redaction") != parts.redactor.revision:
+                    text = (await asyncio.to_thread(parts.redactor.redact_text, line.text, keys)).text
+                    line = HandoffLine(text, line.sha256, line.manifest_id)
+                lines.append(line)
+    return tuple(lines)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import re
+from dataclasses import dataclass
 from uuid import UUID
 
 from coatcheck.compaction.window import rebuild
@@ -11,7 +13,6 @@ from coatcheck.domain.canonical import decode
 from coatcheck.domain.entries import Entry
 from coatcheck.domain.errors import Erased, InvalidRequest, NotFound
 from coatcheck.domain.runs import Run
-from coatcheck.domain.sessions import Session
 from coatcheck.identity.context import RequestContext
 from coatcheck.memory.access import run_by_id
 from coatcheck.memory.collaborators import Collaborators
@@ -37,7 +38,7 @@ class Reading:
     async def manifest(self, context: RequestContext, manifest_id: UUID) -> ManifestOut:
         context.require("read")
         run, session = await self._parts.database.read(context.scope, lambda tx: run_by_id(context, tx, manifest_id))
-        return manifest_response(run, session.name)
+        return manifest_response(await self._presenter.run(context, run), session.name)
 
     async def entries(
         self, context: RequestContext, manifest_id: UUID, page_size: int, page_token: str | None, with_text: bool
@@ -46,20 +47,22 @@ class Reading:
         cursor = self._parts.keyring.cursor(context.tenant_id)
         after = int(cursor.open("entries", str(manifest_id), page_token)) if page_token else -1
 
-        async def work(tx: ReadTransaction) -> tuple[Session, list[Entry], dict[str, StoredSegment]]:
-            run, session = await run_by_id(context, tx, manifest_id)
+        async def work(tx: ReadTransaction) -> tuple[Run, list[Entry], dict[str, StoredSegment]]:
+            run, _ = await run_by_id(context, tx, manifest_id)
             page = await entries.page(tx, manifest_id, after, page_size + 1)
             shas = list({entry.segment_sha256 for entry in page if entry.segment_sha256})
-            return session, page, await segments.find(tx, run.session_id, shas)
+            return run, page, await segments.find(tx, run.session_id, shas)
 
-        session, page, stored = await self._parts.database.read(context.scope, work)
+        run, page, stored = await self._parts.database.read(context.scope, work)
         more = len(page) > page_size
         page = page[:page_size]
         out = []
         for entry in page:
             row = stored.get(entry.segment_sha256 or "")
             shown = with_text and row is not None and row.is_whole
-            text = (await self._presenter.present(context, row, session.session_id)).text if shown and row else None
+            text = (await self._presenter.present(context, row, run.session_id)).text if shown and row else None
+            if entry.name is not None and not self._presenter.is_current(run):
+                entry = dataclasses.replace(entry, name=await self._presenter.covered(context, run.session_id, entry.name))
             out.append(entry_response(entry, row.reduction.sha256 if row and row.reduction else None, text))
         token = cursor.seal("entries", str(manifest_id), str(page[-1].ordinal)) if more else None
         return EntryPage(entries=out, next_page_token=token)
@@ -68,11 +71,12 @@ class Reading:
         """The redacted window rebuilt; text that the run dropped is marked, an erased handoff too."""
         context.require("read")
         run, rows, texts = await self._parts.database.read(context.scope, lambda tx: self._window(context, tx, manifest_id))
-        shown: dict[str, str] = dict(texts.plain)
-        for sha, row in texts.stored.items():
-            if row.is_whole:
-                shown[sha] = (await self._presenter.present(context, row, run.session_id)).text
+        shown: dict[str, str] = dict(texts.blobs)
+        shown |= {sha: decode(row.segment.raw) for sha, row in texts.stored.items() if row.is_whole}
+        for earlier in texts.earlier:
+            shown[str(earlier.manifest_id)] = (await self._presenter.run(context, earlier)).handoff.text
         system, messages = await asyncio.to_thread(rebuild, rows, lambda entry: _text_of(entry, shown))
+        system, messages = await self._presenter.window(context, run, system, messages)
         return WindowOut(format=run.window_format, system=system, messages=messages)
 
     async def segment(self, context: RequestContext, digits: str) -> SegmentOut:
@@ -120,20 +124,18 @@ class Reading:
         rows = await entries.all(tx, manifest_id)
         stored = await segments.find(tx, run.session_id, list({e.segment_sha256 for e in rows if e.segment_sha256}))
         blobs = await segments.blob_texts(tx, run.session_id, list({e.blob_sha256 for e in rows if e.blob_sha256}))
-        plain = {sha: decode(raw) for sha, raw in blobs.items()}
-        for manifest in {e.handoff_manifest_id for e in rows if e.handoff_manifest_id}:
-            earlier = await runs.find(tx, manifest)
-            if earlier is not None:
-                plain[str(manifest)] = earlier.handoff.text
-        return run, rows, _Texts(stored, plain)
+        manifests = {e.handoff_manifest_id for e in rows if e.handoff_manifest_id}
+        earlier = [found for manifest in manifests if (found := await runs.find(tx, manifest)) is not None]
+        return run, rows, _Texts(stored, {sha: decode(raw) for sha, raw in blobs.items()}, earlier)
 
 
+@dataclass(frozen=True, slots=True)
 class _Texts:
-    """What a window's entries refer to: segments by hash, blobs by hash and earlier handoffs by manifest."""
+    """What a window's entries refer to: segments and blobs by hash, earlier handoffs by their runs."""
 
-    def __init__(self, stored: dict[str, StoredSegment], plain: dict[str, str]) -> None:
-        self.stored = stored
-        self.plain = plain
+    stored: dict[str, StoredSegment]
+    blobs: dict[str, str]
+    earlier: list[Run]
 
 
 def _text_of(entry: Entry, shown: dict[str, str]) -> str | None:

@@ -106,7 +106,7 @@ def build(parts: Collaborators) -> UseCases:
     reconciler = Reconciler(parts, finisher, eraser, projector)
     repair = Repair(parts, scanner, reconciler, projector)
     jobs = Jobs(parts, scanner, repair, reconciler, Rescan(parts, projector))
-    compact, sessions, forget = Compact(parts, finisher), Sessions(parts), Forget(parts, eraser)
+    compact, sessions, forget = Compact(parts, finisher, presenter), Sessions(parts), Forget(parts, eraser)
     transfer, keys, tenants = Transfer(parts, reading, Importer(parts, finisher)), Keys(parts), Tenants(parts)
     services = Services(
         compact=compact,

@@ -22,7 +22,7 @@ from coatcheck.memory.access import session_by_id
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.importing import Importer
 from coatcheck.memory.reading import Reading
-from coatcheck.memory.rescan import window_times
+from coatcheck.memory.stored_window import window_times
 from coatcheck.store import entries, runs
 from coatcheck.store.database import ReadTransaction
 from coatcheck_client.wire import ImportResponse, Moment, SessionName, WarningOut

@@ -11,15 +11,15 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from coatcheck.domain.runs import Handoff, Run
+from coatcheck.domain.runs import Handoff, Run, RunCounts
 from coatcheck.store.database import AnyTransaction, AnyWriteTransaction, WorkerTransaction
 from coatcheck.store.run_leases import acknowledge, release, renew, take_over, void_leases, writing_until
 from coatcheck.store.run_rows import handoff_columns, run_of_row
 
 __all__ = [
     "RunIdentity", "acknowledge", "delete", "find", "find_by_request", "handoffs_by_sha", "identities", "insert", "latest",
-    "mark_erased", "page", "quoting", "release", "renew", "replace_handoff", "standing", "take_over", "void_leases",
-    "with_older_rules", "writing_until",
+    "mark_erased", "page", "quoting", "release", "renew", "replace_handoff", "set_counts", "set_rule_revision", "standing",
+    "take_over", "void_leases", "with_older_rules", "writing_until",
 ]  # fmt: skip
 
 _COLUMNS = """manifest_id, session_id, principal_id, parent_manifest_id, idempotency_key, request_digest, status, lease_owner,
@@ -73,6 +73,13 @@ _REPLACE_HANDOFF = sa.text("""
      WHERE tenant_id = :tenant AND manifest_id = :manifest
 """)
 
+_SET_RULE_REVISION = sa.text("""
+    UPDATE runs SET revisions = revisions || jsonb_build_object('redaction', CAST(:revision AS text))
+     WHERE tenant_id = :tenant AND manifest_id = :manifest
+""")
+
+_SET_COUNTS = sa.text("UPDATE runs SET counts = CAST(:counts AS jsonb) WHERE tenant_id = :tenant AND manifest_id = :manifest")
+
 _MARK_ERASED = sa.text(f"""
     UPDATE runs SET erased_at = :at WHERE tenant_id = :tenant AND manifest_id = :manifest AND erased_at IS NULL
     RETURNING {_COLUMNS}
@@ -89,9 +96,11 @@ _IDENTITIES = sa.text("""
 _WITH_OLDER_RULES = sa.text(f"""
     SELECT {_COLUMNS} FROM runs r
      WHERE tenant_id = :tenant AND erased_at IS NULL AND (CAST(:after AS uuid) IS NULL OR manifest_id > :after)
-       AND EXISTS (SELECT FROM entries e
-                     JOIN segments g ON g.tenant_id = e.tenant_id AND g.session_id = e.session_id AND g.sha256 = e.segment_sha256
-                    WHERE e.tenant_id = r.tenant_id AND e.manifest_id = r.manifest_id AND g.rule_revision <> :revision)
+       AND (revisions->>'redaction' IS DISTINCT FROM :revision
+            OR EXISTS (SELECT FROM entries e
+                         JOIN segments g
+                           ON g.tenant_id = e.tenant_id AND g.session_id = e.session_id AND g.sha256 = e.segment_sha256
+                        WHERE e.tenant_id = r.tenant_id AND e.manifest_id = r.manifest_id AND g.rule_revision <> :revision))
        AND EXISTS (SELECT FROM sessions s
                     WHERE s.tenant_id = r.tenant_id AND s.session_id = r.session_id AND s.erased_at IS NULL)
      ORDER BY manifest_id
@@ -163,7 +172,7 @@ async def identities(tx: WorkerTransaction, session_id: UUID) -> list[RunIdentit
 
 
 async def with_older_rules(tx: WorkerTransaction, revision: str, after: UUID | None, limit: int) -> list[Run]:
-    """Runs, by manifest id behind ``after``, with a segment that was last scanned under another revision of the rules."""
+    """Runs, by manifest id behind ``after``, of which anything was last scanned under another revision of the rules."""
     parameters = {"tenant": tx.scope.tenant_id, "revision": revision, "after": after, "limit": limit}
     return [run_of_row(row) for row in await tx.connection.execute(_WITH_OLDER_RULES, parameters)]
 
@@ -222,6 +231,16 @@ async def quoting(tx: WorkerTransaction, session_id: UUID, manifest_id: UUID) ->
 async def replace_handoff(tx: WorkerTransaction, manifest_id: UUID, handoff: Handoff) -> None:
     """Puts a handoff that was rendered again in the place of the run's."""
     await tx.connection.execute(_REPLACE_HANDOFF, {**_of(tx, manifest_id), **handoff_columns(handoff)})
+
+
+async def set_counts(tx: WorkerTransaction, manifest_id: UUID, counts: RunCounts) -> None:
+    """What the run counts of its window, when that was planned again."""
+    await tx.connection.execute(_SET_COUNTS, {**_of(tx, manifest_id), "counts": json.dumps(asdict(counts))})
+
+
+async def set_rule_revision(tx: WorkerTransaction, manifest_id: UUID, revision: str) -> None:
+    """Records that the run's window and its handoff were scanned under these rules; its segments' revision is their own."""
+    await tx.connection.execute(_SET_RULE_REVISION, {**_of(tx, manifest_id), "revision": revision})
 
 
 async def mark_erased(tx: WorkerTransaction, manifest_id: UUID, at: datetime) -> Run | None:
