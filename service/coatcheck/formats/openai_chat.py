@@ -6,7 +6,7 @@ of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from coatcheck.domain.canonical import JsonObject, JsonValue, Path
@@ -133,28 +133,16 @@ def _read(message: JsonObject) -> Iterator[Finding]:
     place = Place(role)
     if is_result:
         place = Place(role, PartKind.TOOL_RESULT, _result_id(message), name if isinstance(name, str) else None)
-    rules: dict[str, Rule] = {
-        "role": structural,
-        "tool_call_id": structural,
-        "tool_call_ids": each(structural),
-        "content": blocks.content(place),
-        "refusal": text(place),
-        "reasoning_content": _reasoning(role),
-        "reasoning": _reasoning(role),
-        "thinking_blocks": each(lambda item, at: blocks.thinking(item, at, place)),
-        "reasoning_details": each(lambda item, at: blocks.thinking(item, at, place)),
-        "audio": lambda item, at: _spoken(item, at, place),
-    }
+    rules = {key: _RULES[key](place) for key in message if key in _RULES}
     if role == "assistant":
-        rules["tool_calls"] = each(_call)
-        rules["function_call"] = lambda item, at: _called(item, at, Place(role, PartKind.TOOL_CALL), "arguments")
+        rules |= {key: rule for key, rule in _ASSISTANT_RULES.items() if key in message}
     whole = place.site((), "json", kind=PartKind.TOOL_RESULT if is_result else PartKind.OPAQUE)
     return or_whole(whole, members(message, (), rules, extra(place)))
 
 
-def _reasoning(role: Role) -> Rule:
+def _reasoning(place: Place) -> Rule:
     """Reasoning as a string: the string is the thinking block."""
-    words, other = text(Place(role, PartKind.THINKING)), extra(Place(role))
+    words, other = text(Place(place.role, PartKind.THINKING)), extra(Place(place.role))
     return lambda value, path: of_thinking(path, words(value, path) if isinstance(value, str) else other(value, path))
 
 
@@ -189,3 +177,24 @@ def _signed(value: JsonValue, path: Path) -> Iterator[Finding]:
 def _spoken(value: JsonValue, path: Path, place: Place) -> Iterator[Finding]:
     """What the assistant said aloud, and its transcript."""
     return members(value, path, {"data": blob(place), "transcript": text(place)}, extra(place))
+
+
+_CALLS = Place("assistant", PartKind.TOOL_CALL)
+_RULES: Mapping[str, Callable[[Place], Rule]] = {
+    "role": lambda _: structural,
+    "tool_call_id": lambda _: structural,
+    "tool_call_ids": lambda _: each(structural),
+    "content": blocks.content,
+    "refusal": text,
+    "reasoning_content": _reasoning,
+    "reasoning": _reasoning,
+    "thinking_blocks": lambda place: each(lambda item, at: blocks.thinking(item, at, place)),
+    "reasoning_details": lambda place: each(lambda item, at: blocks.thinking(item, at, place)),
+    "audio": lambda place: lambda item, at: _spoken(item, at, place),
+}
+"""A message's keys that are read by a rule of their own, made only where the message has them."""
+
+_ASSISTANT_RULES: Mapping[str, Rule] = {
+    "tool_calls": each(_call),
+    "function_call": lambda item, at: _called(item, at, _CALLS, "arguments"),
+}

@@ -51,7 +51,7 @@ class Place:
 
 def free(value: JsonValue, path: Path) -> Iterator[Finding]:
     """Free-form data (a tool's input, metadata): every string and every key is content."""
-    yield Loose(value, path)
+    return iter((Loose(value, path),))
 
 
 def extra(place: Place) -> Rule:
@@ -83,39 +83,28 @@ def blob_within(value: JsonValue, path: Path, at: Path, place: Place) -> Site:
 
 def structural(value: JsonValue, path: Path) -> Iterator[Finding]:
     """A role, a type or an id that the format itself defines and that links messages: structural, whatever it holds."""
-    if isinstance(value, str):
-        yield Field(path, FieldClass.STRUCTURAL)
-    else:
-        yield from free(value, path)
+    return iter((Field(path, FieldClass.STRUCTURAL) if isinstance(value, str) else Loose(value, path),))
 
 
 def label(value: JsonValue, path: Path) -> Iterator[Finding]:
     """Structural while it looks like a label, else content."""
-    if is_label(value):
-        yield Field(path, FieldClass.STRUCTURAL)
-    else:
-        yield from free(value, path)
+    return iter((Field(path, FieldClass.STRUCTURAL) if is_label(value) else Loose(value, path),))
 
 
 def ciphertext(value: JsonValue, path: Path) -> Iterator[Finding]:
     """Encrypted content or a signature. What holds white space or other characters than ASCII is neither, but content."""
-    if is_ciphertext(value):
-        yield Field(path, FieldClass.CIPHERTEXT)
-    else:
-        yield from free(value, path)
+    return iter((Field(path, FieldClass.CIPHERTEXT) if is_ciphertext(value) else Loose(value, path),))
 
 
 def text(place: Place) -> Rule:
     """A string that is a part of its own."""
 
     def rule(value: JsonValue, path: Path) -> Iterator[Finding]:
-        if isinstance(value, str) and class_of(value) is FieldClass.BLOB:
-            yield from blob(place)(value, path)
-        elif isinstance(value, str):
-            yield Field(path, FieldClass.CONTENT)
-            yield place.site(path)
-        else:
-            yield from free(value, path)
+        if not isinstance(value, str):
+            return free(value, path)
+        if class_of(value) is FieldClass.BLOB:
+            return blob(place)(value, path)
+        return iter((Field(path, FieldClass.CONTENT), place.site(path)))
 
     return rule
 
@@ -170,14 +159,16 @@ def sites_of(findings: Iterable[Finding]) -> tuple[Site, ...]:
 def members(value: JsonValue, path: Path, rules: Mapping[str, Rule], other: Rule) -> Iterator[Finding]:
     """An object with known keys: each key's value by its rule, labels as labels, unknown keys named and read by ``other``."""
     if not isinstance(value, dict):
-        yield from free(value, path)
-        return
+        return free(value, path)
+    found: list[Finding] = []
     for key, item in value.items():
+        at = (*path, key)
         rule = rules.get(key) or (label if key in LABEL_KEYS else None)
         if rule is None:
-            yield Field((*path, key), FieldClass.CONTENT, is_key=True)
+            found.append(Field(at, FieldClass.CONTENT, is_key=True))
             rule = other
-        yield from rule(item, (*path, key))
+        found.extend(rule(item, at))
+    return iter(found)
 
 
 def each(item_rule: Rule) -> Rule:
@@ -196,11 +187,12 @@ def each(item_rule: Rule) -> Rule:
 def or_whole(fallback: Site, findings: Iterable[Finding]) -> Iterator[Finding]:
     """The findings; where no site is among them, the fallback as the one site. A result with ciphertext in it is opaque."""
     found = list(findings)
-    if not any(isinstance(finding, Site) for finding in found):
-        is_sealed = any(isinstance(finding, Field) and finding.field_class is FieldClass.CIPHERTEXT for finding in found)
-        is_sealed_result = is_sealed and fallback.kind is PartKind.TOOL_RESULT
-        yield replace(fallback, kind=PartKind.OPAQUE) if is_sealed_result else fallback
-    yield from found
+    for finding in found:
+        if isinstance(finding, Site):
+            return iter(found)
+    is_sealed = any(isinstance(finding, Field) and finding.field_class is FieldClass.CIPHERTEXT for finding in found)
+    is_sealed_result = is_sealed and fallback.kind is PartKind.TOOL_RESULT
+    return iter((replace(fallback, kind=PartKind.OPAQUE) if is_sealed_result else fallback, *found))
 
 
 def of_thinking(block: Path, findings: Iterable[Finding]) -> Iterator[Finding]:
