@@ -1,4 +1,4 @@
-"""The bars, measured on cases from outside this repository: COATCHECK_TEST_CASES names the file that makes them."""
+"""The bars, measured on cases from outside this repository: COATCHECK_TEST_CASES names their folder."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ MESSAGE_CHARS = 4_096
 def cases() -> ModuleType:
     path = os.environ.get("COATCHECK_TEST_CASES")
     if not path:
-        pytest.skip("COATCHECK_TEST_CASES names no file of redaction cases")
-    spec = importlib.util.spec_from_file_location("redaction_cases", Path(path))
+        pytest.skip("COATCHECK_TEST_CASES names no folder of cases")
+    spec = importlib.util.spec_from_file_location("redaction_cases", Path(path) / "redaction" / "redact_cases.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
