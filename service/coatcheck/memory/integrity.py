@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence, Set
 from dataclasses import dataclass, field
+from hashlib import sha256
 from uuid import UUID
 
 from coatcheck.domain.canonical import sha256_hex
@@ -181,6 +182,14 @@ def check_rows(rows: Sequence[SegmentCheckRow]) -> list[Finding]:
     """What PostgreSQL alone can tell of each row."""
     findings: list[Finding] = []
     for row in rows:
+        # Nearly every row is whole and told in one step: a scan spends its time here.
+        if (
+            row.raw is not None
+            and sha256(row.raw).hexdigest() == row.sha256
+            and row.reduced_raw is None
+            and row.passages is not None
+        ):
+            continue
         for kind in _row_damage(row):
             findings.append(Finding(kind, row.session_id, row.sha256, _DETAILS[kind]))
     return findings
