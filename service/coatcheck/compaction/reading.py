@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
@@ -102,7 +102,20 @@ class _Opening:
 
 
 def _linked(part: Part, link: Link | None) -> Part:
-    return part if link is None else replace(part, group_id=link.group_id, name=part.name or link.name)
+    if link is None:
+        return part
+    return Part(
+        part.kind,
+        part.role,
+        part.text,
+        part.encoding,
+        part.frame_before,
+        part.frame_after,
+        part.call_id,
+        link.group_id,
+        part.name or link.name,
+        part.media_type,
+    )
 
 
 def _object(value: JsonValue) -> JsonObject:

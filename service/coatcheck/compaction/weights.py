@@ -22,12 +22,16 @@ _CODE_SHARE = 0.4
 _FOCUS_BASE, _FOCUS_SHARE = 40, 80
 _IDENTIFIER_BASE, _IDENTIFIER_EACH = 40, 2
 
-_STRONG_ERROR = re.compile(
-    r"\b(?:error|exception|fatal|panic|failed|failure)\b\s{0,2}[:(\[=]|\w(?:Error|Exception)\b: ?\S"
-    r"|\bexit(?:ed)?(?: with)? (?:code|status) [1-9]|\b(?:http|status)\W{0,3}[45]\d\d\b|not found\b|no such file|permission denied"
-    r"|timed out\b|refused\b|unable to|ошибка:|не удалось|отказано|错误[:：]|失败|超时",
-    re.IGNORECASE,
+_STRONG_ERROR = (
+    r"e(?:(?<!\we)(?:rror|xception)\b\s{0,2}[:(\[=]|(?<=\we)(?:rror|xception)\b: ?\S"
+    r"|(?<!\we)xit(?:ed)?(?: with)? (?:code|status) [1-9])"
+    r"|f(?<!\wf)(?:atal|ailed|ailure)\b\s{0,2}[:(\[=]|p(?:(?<!\wp)anic\b\s{0,2}[:(\[=]|ermission denied)"
+    r"|h(?<!\wh)ttp\W{0,3}[45]\d\d\b|s(?<!\ws)tatus\W{0,3}[45]\d\d\b|n(?:ot found\b|o such file)"
+    r"|timed out\b|refused\b|unable to|ошибка:|не удалось|отказано|错误[:：]|失败|超时"
 )
+"""Each choice starts with a letter and looks back from there: the re module then skips to such letters, but not in any case."""
+_STRONG_ERROR_IN_LOWER = re.compile(_STRONG_ERROR)
+_STRONG_ERROR_IN_ANY_CASE = re.compile(_STRONG_ERROR, re.IGNORECASE)
 _LISTING = re.compile(r"\s*\d{1,6}\s?(?:→|\||\t|: )|\s*[-+@]{2,3} |\s*[-+]\s{2,}\S")
 """A numbered line of a file, or a line of a diff."""
 _CODE_BEGINS = re.compile(
@@ -52,7 +56,7 @@ def line_weight(line: str, strongest: int, signals: set[Signal], kind: PartKind)
     weight = float(strongest)
     if len(signals) > 1:
         weight += _SECOND_SIGNAL_BONUS
-    if Signal.ERROR in signals and _STRONG_ERROR.search(line):
+    if Signal.ERROR in signals and _is_strong_error(line):
         weight += _STRONG_ERROR_BONUS
     return weight * _CODE_SHARE if kind is PartKind.TOOL_CALL or _is_code(line) else weight
 
@@ -65,6 +69,12 @@ def focus_weight(found: int, terms: int) -> float:
 def identifier_weight(identifiers: int) -> float:
     """The weight of a line for its identifiers alone."""
     return _IDENTIFIER_BASE + _IDENTIFIER_EACH * identifiers if identifiers else 0.0
+
+
+def _is_strong_error(line: str) -> bool:
+    if line.isascii():
+        return _STRONG_ERROR_IN_LOWER.search(line.lower()) is not None
+    return _STRONG_ERROR_IN_ANY_CASE.search(line) is not None
 
 
 def _is_code(line: str) -> bool:

@@ -149,7 +149,8 @@ class WireFormat(Protocol):
 def frame(message: JsonValue, sites: Sequence[Site]) -> tuple[Part, ...]:
     """Cuts a message's canonical text at its sites. ``assemble`` is the inverse."""
     by_path = {site.path: site for site in sites}
-    parts: list[Part] = []
+    holders = {path[:length] for path in by_path for length in range(len(path))}
+    found: list[tuple[Site, str, str]] = []
     literal: list[str] = []
 
     def walk(value: JsonValue, path: Path) -> None:
@@ -158,12 +159,10 @@ def frame(message: JsonValue, sites: Sequence[Site]) -> tuple[Part, ...]:
             text = value if site.encoding == "string" else to_text(value)
             if not isinstance(text, str):
                 raise TypeError("a site with encoding 'string' must stand at a string")
-            parts.append(
-                Part(
-                    site.kind, site.role, text, site.encoding, "".join(literal), "", site.call_id, None, site.name, site.media_type
-                )
-            )
+            found.append((site, text, "".join(literal)))
             literal.clear()
+        elif path not in holders:
+            literal.append(to_text(value))
         elif isinstance(value, dict):
             for position, (key, item) in enumerate(value.items()):
                 literal.append(("{" if position == 0 else ",") + to_text(key) + ":")
@@ -178,22 +177,24 @@ def frame(message: JsonValue, sites: Sequence[Site]) -> tuple[Part, ...]:
             literal.append(to_text(value))
 
     walk(message, ())
-    if len(parts) != len(by_path):
+    if len(found) != len(by_path):
         raise ValueError("a site names a place that the message does not have")
-    last = parts[-1]
-    parts[-1] = Part(
-        last.kind,
-        last.role,
-        last.text,
-        last.encoding,
-        last.frame_before,
-        "".join(literal),
-        last.call_id,
-        None,
-        last.name,
-        last.media_type,
+    last = len(found) - 1
+    return tuple(
+        Part(
+            site.kind,
+            site.role,
+            text,
+            site.encoding,
+            before,
+            "".join(literal) if position == last else "",
+            site.call_id,
+            None,
+            site.name,
+            site.media_type,
+        )
+        for position, (site, text, before) in enumerate(found)
     )
-    return tuple(parts)
 
 
 def encode_in_message(text: str, encoding: Encoding) -> str:

@@ -7,7 +7,6 @@ of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 
 from coatcheck.domain.canonical import JsonObject, JsonValue, Path
 from coatcheck.domain.messages import Field, PartKind, Role, Site, WindowFormat
@@ -163,7 +162,7 @@ def _call(value: JsonValue, path: Path) -> Iterator[Finding]:
 def _called(value: JsonValue, path: Path, place: Place, key: str) -> Iterator[Finding]:
     """The name and the arguments of a call. Arguments are a JSON string; some servers write the object itself."""
     name = value.get("name") if isinstance(value, dict) else None
-    here = replace(place, name=name) if isinstance(name, str) else place
+    here = Place(place.role, place.kind, place.call_id, name) if isinstance(name, str) else place
     return or_whole(here.site(path, "json"), members(value, path, {key: words_or_json(here)}, extra(here)))
 
 

@@ -5,6 +5,7 @@ Fails closed: a scanner that errs or is late, and a text that will not settle, r
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from coatcheck.domain.placeholders import PlaceholderKeys
 THINKING_MARKER = "[REDACTED: this thinking held a secret]"
 MAX_STRUCTURAL_CHARS = 200
 _SHORTEST_TOKEN = 16
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SELF_EVIDENT = 1
 """The rank up to which a finding says by itself what it is: what an id may look like does not."""
 
@@ -126,7 +128,7 @@ def _checked(document: JsonValue, fields: Iterable[Field], at: JsonPath) -> list
         text = _string_at(document, field)
         if len(text) > MAX_STRUCTURAL_CHARS:
             raise _refused(at, field, f"This value is longer than {MAX_STRUCTURAL_CHARS} characters.")
-        if any(char < " " or "\x7f" <= char < "\xa0" for char in text):
+        if _CONTROL.search(text):
             raise _refused(at, field, "This value holds a control character.")
         if len(text) >= _SHORTEST_TOKEN:
             leaves.append((field, Leaf(text)))
