@@ -10,6 +10,7 @@ from uuid import UUID
 
 from coatcheck.compaction.redaction.redactor import Redactor
 from coatcheck.domain.canonical import JsonValue, decode, sha256_of
+from coatcheck.domain.entries import Entry
 from coatcheck.domain.errors import InvalidRequest
 from coatcheck.domain.messages import WireFormat
 from coatcheck.domain.placeholders import PlaceholderKeys
@@ -65,6 +66,18 @@ class Presenter:
         if text == run.handoff.text:
             return run
         return dataclasses.replace(run, handoff=dataclasses.replace(run.handoff, text=text, sha256=sha256_of(text)))
+
+    async def entry(self, context: RequestContext, run: Run, entry: Entry) -> Entry:
+        """An entry with its name and ids as they may leave."""
+        if self.is_current(run):
+            return entry
+
+        async def covered(text: str | None) -> str | None:
+            return None if text is None else await self.covered(context, run.session_id, text)
+
+        return dataclasses.replace(
+            entry, name=await covered(entry.name), call_id=await covered(entry.call_id), group_id=await covered(entry.group_id)
+        )
 
     async def window(
         self, context: RequestContext, run: Run, system: JsonValue, messages: list[JsonValue]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import re
 from dataclasses import dataclass
 from uuid import UUID
@@ -61,9 +60,11 @@ class Reading:
             row = stored.get(entry.segment_sha256 or "")
             shown = with_text and row is not None and row.is_whole
             text = (await self._presenter.present(context, row, run.session_id)).text if shown and row else None
-            if entry.name is not None and not self._presenter.is_current(run):
-                entry = dataclasses.replace(entry, name=await self._presenter.covered(context, run.session_id, entry.name))
-            out.append(entry_response(entry, row.reduction.sha256 if row and row.reduction else None, text))
+            out.append(
+                entry_response(
+                    await self._presenter.entry(context, run, entry), row.reduction.sha256 if row and row.reduction else None, text
+                )
+            )
         token = cursor.seal("entries", str(manifest_id), str(page[-1].ordinal)) if more else None
         return EntryPage(entries=out, next_page_token=token)
 
