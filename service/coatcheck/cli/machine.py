@@ -63,7 +63,6 @@ def restore(as_json: AsJson = False) -> None:
     import asyncio
 
     from coatcheck.app.offline import restore as replay
-
     from coatcheck.cli import connection
 
     erased = asyncio.run(replay(connection.local_settings()))
