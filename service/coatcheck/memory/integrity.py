@@ -22,6 +22,8 @@ from coatcheck.store.lost import stream_lost
 from coatcheck.store.projections import ProjectionKey
 
 BATCH = 1_000
+ROWS = 2_000
+"""Segments read at once: each page costs what some hundred rows do."""
 MAX_FINDINGS = 1_000
 """Findings that are kept to be shown; all are counted."""
 
@@ -93,7 +95,7 @@ class Scanner:
     async def findings(self, scope: TenantScope, report: ScanReport, *, index: bool, progress: Progress) -> AsyncIterator[Finding]:
         """The findings one by one, as they are met; ``report`` counts what was looked at."""
         mislabelled: set[UUID] = set()
-        async for rows in integrity.stream_segments(self._parts.database, scope, self._parts.generation.number, BATCH):
+        async for rows in integrity.stream_segments(self._parts.database, scope, self._parts.generation.number, ROWS):
             report.segments += len(rows)
             for finding in await self._at_second_look(scope, await self._check(scope, rows, index=index), index=index):
                 if finding.kind in MISLABELLED and finding.point_id is not None:

@@ -16,16 +16,19 @@ Position = tuple[UUID, str]
 """Session and hash of the last blob of a page."""
 
 # Foreign keys keep entries from losing their texts; a broken disk or a careless hand does not ask them.
+# Each text is looked up by its key (a subquery with LIMIT cannot be joined): a join reads the whole session for each of its runs.
 _WINDOWS = sa.text("""
     SELECT r.manifest_id, r.session_id, r.handoff_sha256, encode(sha256(r.handoff_text), 'hex') = r.handoff_sha256 AS whole,
            ARRAY(SELECT DISTINCT e.segment_sha256 FROM entries e
                   WHERE e.tenant_id = :tenant AND e.manifest_id = r.manifest_id AND e.segment_sha256 IS NOT NULL
-                    AND NOT EXISTS (SELECT FROM segments g WHERE g.tenant_id = :tenant AND g.session_id = r.session_id
-                                                             AND g.sha256 = e.segment_sha256)) AS lost_segments,
+                    AND coalesce((SELECT false FROM segments g
+                                   WHERE g.tenant_id = :tenant AND g.session_id = r.session_id AND g.sha256 = e.segment_sha256
+                                   LIMIT 1), true)) AS lost_segments,
            ARRAY(SELECT DISTINCT e.blob_sha256 FROM entries e
                   WHERE e.tenant_id = :tenant AND e.manifest_id = r.manifest_id AND e.blob_sha256 IS NOT NULL
-                    AND NOT EXISTS (SELECT FROM blobs b WHERE b.tenant_id = :tenant AND b.session_id = r.session_id
-                                                          AND b.sha256 = e.blob_sha256)) AS lost_blobs,
+                    AND coalesce((SELECT false FROM blobs b
+                                   WHERE b.tenant_id = :tenant AND b.session_id = r.session_id AND b.sha256 = e.blob_sha256
+                                   LIMIT 1), true)) AS lost_blobs,
            r.erased_at IS NULL AND EXISTS (
                SELECT FROM sessions s WHERE s.tenant_id = :tenant AND s.session_id = r.session_id AND s.erased_at IS NULL
            ) AS retained
