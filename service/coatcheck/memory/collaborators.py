@@ -23,6 +23,11 @@ class Generation:
     embedder_revision: str
     analyser_revision: str
 
+    @property
+    def revisions(self) -> dict[str, str]:
+        """What a run records beside the revisions of its plan."""
+        return {"embedder": self.embedder_revision, "analyser": self.analyser_revision}
+
 
 @dataclass(slots=True)
 class Standing:

@@ -254,7 +254,7 @@ class Compact:
             max_handoff_chars=request.max_handoff_chars,
             handoff=plan.handoff,
             counts=plan.counts,
-            revisions=plan.revisions,
+            revisions=plan.revisions | self._parts.generation.revisions,
             warnings=tuple({"code": w.code, "detail": w.detail} for w in plan.warnings),
             timings_ms={"plan": round((time.monotonic() - started) * 1_000)},
             created_at=now,

@@ -115,7 +115,7 @@ class Importer:
             max_handoff_chars=line.max_handoff_chars,
             handoff=plan.handoff,
             counts=plan.counts,
-            revisions=plan.revisions,
+            revisions=plan.revisions | self._parts.generation.revisions,
             warnings=tuple({"code": w.code, "detail": w.detail} for w in plan.warnings),
             timings_ms={},
             created_at=line.created_at,
