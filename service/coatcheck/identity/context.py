@@ -45,6 +45,12 @@ class RequestContext:
         if operation not in self.operations:
             raise Forbidden(f"The credential does not grant the operation {operation}.")
 
+    def require_for_tenant(self, operation: str) -> None:
+        """As ``require``, for what concerns the tenant as a whole: not for a credential that is kept to some sessions."""
+        self.require(operation)
+        if self.sessions is not None:
+            raise Forbidden("The credential is kept to some sessions.")
+
     def reaches(self, session_id: UUID) -> bool:
         """Whether the credential is not kept to other sessions than this one; reading still needs the scope."""
         return self.sessions is None or session_id in self.sessions

@@ -55,7 +55,7 @@ class Jobs:
 
     async def start(self, context: RequestContext, kind: JobKind, *, index: bool = True) -> JobOut:
         """Raises Overloaded while as many jobs run as are remembered."""
-        context.require(OPERATIONS[kind])
+        context.require_for_tenant(OPERATIONS[kind])
         work: dict[JobKind, Callable[[_Job], Awaitable[None]]] = {
             "scan": lambda job: self._do_scan(context, job, index),
             "repair": lambda job: self._do_repair(context, job, index),
@@ -70,7 +70,7 @@ class Jobs:
         return _out(job)
 
     async def one(self, context: RequestContext, kind: JobKind, job_id: UUID) -> JobOut:
-        context.require(OPERATIONS[kind])
+        context.require_for_tenant(OPERATIONS[kind])
         job = self._jobs.get(job_id)
         if job is None or job.tenant_id != context.tenant_id or job.kind != kind:
             raise NotFound

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
 from coatcheck.domain.errors import Forbidden, InvalidRequest, NotFound
 from coatcheck.identity.context import RequestContext
-from coatcheck.identity.credentials import new_api_key
+from coatcheck.identity.credentials import ApiKey, new_api_key
 from coatcheck.identity.operations import EVERYTHING, OPERATOR
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory.collaborators import Collaborators
@@ -16,6 +18,16 @@ from coatcheck.store import audit, directory, principals
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.directory import ApiKeyRow, Tenant
 from coatcheck_client.wire import KeyCreate, KeyOut, KeyPage, TenantCreate, TenantOut, TenantPage
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Whose a key is, what it may do, on which sessions (None: all its principal's) and until when."""
+
+    principal_id: UUID
+    operations: frozenset[str]
+    sessions: frozenset[UUID] | None
+    expires_at: datetime | None
 
 
 class Keys:
@@ -39,13 +51,23 @@ class Keys:
         operations = frozenset(asked.operations) if asked.operations is not None else context.operations
         if operations - EVERYTHING:
             raise InvalidRequest("An operation is not known.")
-        if operations - context.operations:
-            raise Forbidden("A key cannot grant an operation that its maker does not hold.")
-        reach = frozenset(asked.sessions) if asked.sessions is not None else context.sessions
-        if context.sessions is not None and (reach is None or reach - context.sessions):
-            raise Forbidden("A key cannot reach a session that its maker does not.")
-        principal_id = asked.principal_id or context.principal_id
-        return await self._insert(context, asked.name, principal_id, operations, reach, asked.expires_at, is_new=asked.principal_id)
+        granted = Grant(
+            principal_id=asked.principal_id or context.principal_id,
+            operations=operations,
+            sessions=frozenset(asked.sessions) if asked.sessions is not None else context.sessions,
+            expires_at=asked.expires_at,
+        )
+        fresh = new_api_key(context.tenant_id, self._parts.new_id())
+
+        async def work(tx: WorkerTransaction) -> ApiKeyRow:
+            within = await self._within(context, tx, granted)
+            if not await principals.existing(tx, [within.principal_id]):
+                raise InvalidRequest("The principal is not known.")
+            row = await self._store(tx, fresh, asked.name, within)
+            await audit.record(tx, self._parts.new_id(), context.principal_id, "key.create", "key", str(fresh.key_id))
+            return row
+
+        return _key_out(await self._parts.database.work(context.tenant_scope, work), fresh.text)
 
     async def revoke(self, context: RequestContext, key_id: UUID) -> KeyOut:
         """Effective with the next request. Revoking a revoked key changes nothing."""
@@ -61,7 +83,10 @@ class Keys:
         return _key_out(await self._parts.database.work(context.tenant_scope, work))
 
     async def rotate(self, context: RequestContext, key_id: UUID) -> KeyOut:
-        """A new key with the old one's rights; the old one is revoked in the same transaction. Raises NotFound."""
+        """A new key with the old one's rights; the old one is revoked in the same transaction.
+
+        Raises NotFound, and Forbidden for a key that the caller could not make.
+        """
         context.require("keys")
         fresh = new_api_key(context.tenant_id, self._parts.new_id())
 
@@ -69,46 +94,41 @@ class Keys:
             old = await directory.find_key(tx, key_id)
             if old is None or old.revoked_at is not None:
                 raise NotFound
+            within = await self._within(context, tx, Grant(old.principal_id, old.operations, old.sessions, old.expires_at))
             await directory.revoke_key(tx, key_id, self._parts.clock())
-            row = await self._store(
-                tx, fresh.key_id, fresh.secret, old.name, old.principal_id, old.operations, old.sessions, old.expires_at
-            )
+            row = await self._store(tx, fresh, old.name, within)
             await audit.record(tx, self._parts.new_id(), context.principal_id, "key.rotate", "key", str(key_id))
             return row
 
-        row = await self._parts.database.work(context.tenant_scope, work)
-        return _key_out(row, fresh.text)
+        return _key_out(await self._parts.database.work(context.tenant_scope, work), fresh.text)
 
-    async def _insert(
-        self, context: RequestContext, name: str, principal_id: UUID, operations: frozenset[str],
-        reach: frozenset[UUID] | None, expires_at: datetime | None, *, is_new: UUID | None,
-    ) -> KeyOut:  # fmt: skip
-        fresh = new_api_key(context.tenant_id, self._parts.new_id())
+    async def _within(self, context: RequestContext, tx: WorkerTransaction, granted: Grant) -> Grant:
+        """The grant, if the caller's own credential covers it, ending no later than that does. Raises Forbidden."""
+        if granted.operations - context.operations:
+            raise Forbidden("A key cannot grant an operation that its maker does not hold.")
+        if context.sessions is not None and (granted.sessions is None or granted.sessions - context.sessions):
+            raise Forbidden("A key cannot reach a session that its maker does not.")
+        if granted.principal_id != context.principal_id and not (context.is_operator and context.sessions is None):
+            raise Forbidden("Only an operator makes keys for somebody else.")
+        own = await directory.find_key(tx, context.key_id)
+        ends_at = own.expires_at if own is not None else None
+        if ends_at is None:
+            return granted
+        if granted.expires_at is not None and granted.expires_at > ends_at:
+            raise Forbidden("A key cannot outlive the one that makes it.")
+        return dataclasses.replace(granted, expires_at=granted.expires_at or ends_at)
 
-        async def work(tx: WorkerTransaction) -> ApiKeyRow:
-            if is_new is not None and not await principals.existing(tx, [principal_id]):
-                raise InvalidRequest("The principal is not known.")
-            row = await self._store(tx, fresh.key_id, fresh.secret, name, principal_id, operations, reach, expires_at)
-            await audit.record(tx, self._parts.new_id(), context.principal_id, "key.create", "key", str(fresh.key_id))
-            return row
-
-        row = await self._parts.database.work(context.tenant_scope, work)
-        return _key_out(row, fresh.text)
-
-    async def _store(
-        self, tx: WorkerTransaction, key_id: UUID, secret: str, name: str, principal_id: UUID, operations: frozenset[str],
-        reach: frozenset[UUID] | None, expires_at: datetime | None,
-    ) -> ApiKeyRow:  # fmt: skip
+    async def _store(self, tx: WorkerTransaction, fresh: ApiKey, name: str, granted: Grant) -> ApiKeyRow:
         row = ApiKeyRow(
-            key_id=key_id,
-            principal_id=principal_id,
+            key_id=fresh.key_id,
+            principal_id=granted.principal_id,
             name=name,
-            secret_hash=self._parts.keyring.key_hash(tx.scope.tenant_id, secret),
+            secret_hash=self._parts.keyring.key_hash(tx.scope.tenant_id, fresh.secret),
             key_version=self._parts.keyring.version,
-            operations=operations,
-            sessions=reach,
+            operations=granted.operations,
+            sessions=granted.sessions,
             created_at=self._parts.clock(),
-            expires_at=expires_at,
+            expires_at=granted.expires_at,
             revoked_at=None,
         )
         await directory.insert_key(tx, row)
@@ -122,13 +142,13 @@ class Tenants:
         self._parts = parts
 
     async def page(self, context: RequestContext) -> TenantPage:
-        context.require("tenants")
+        context.require_for_tenant("tenants")
         tenants = await self._parts.database.directory(directory.tenants)
         return TenantPage(tenants=[_tenant_out(tenant) for tenant in tenants])
 
     async def create(self, context: RequestContext, asked: TenantCreate) -> TenantOut:
         """A tenant with its first operator and that operator's key."""
-        context.require("tenants")
+        context.require_for_tenant("tenants")
         tenant, key = await create_tenant(self._parts, asked.name, OPERATOR)
         return _tenant_out(tenant, key)
 
