@@ -58,8 +58,7 @@ def by_identifier(quotables: Sequence[Quotable]) -> list[Candidate]:
     counts: dict[str, int] = {}
     for order, quotable in enumerate(quotables):
         most, start, end = -1, 0, 0
-        for line_start, line_end in _first_lines(quotable.text):
-            line = quotable.text[line_start:line_end]
+        for line_start, line_end, line in _first_lines(quotable.text):
             count = counts.get(line)
             if count is None:
                 count = counts[line] = evidence.identifiers(line)
@@ -159,7 +158,7 @@ def _add_open_request(found: dict[int, _Line], text: str) -> None:
     lines = list(_first_lines(text))
     if not lines:
         return
-    start, end = next((line for line in lines if asks(text[line[0] : line[1]])), lines[0])
+    start, end, _ = next((line for line in lines if asks(line[2])), lines[0])
     line = found.setdefault(start, _Line(start, end, start, start))
     line.weight = max(line.weight, _OPEN_REQUEST)
 
@@ -184,14 +183,15 @@ def _line_at(found: dict[int, _Line], text: str, hit_start: int, hit_end: int) -
     return line
 
 
-def _first_lines(text: str) -> Iterator[tuple[int, int]]:
-    """The first few lines that say something, as far as they are read."""
+def _first_lines(text: str) -> Iterator[tuple[int, int, str]]:
+    """The first few lines that say something, as far as they are read: where each starts and ends, and what it says."""
     start = 0
     for _ in range(_IDENTIFIER_LINES):
         end = text.find("\n", start)
         stop = min(len(text) if end < 0 else end, start + _LINE_CHARS)
-        if len(text[start:stop].strip()) >= _LEAST_WORDY_CHARS:
-            yield start, stop
+        line = text[start:stop]
+        if len(line.strip()) >= _LEAST_WORDY_CHARS:
+            yield start, stop, line
         if end < 0:
             return
         start = end + 1

@@ -51,7 +51,7 @@ def read(
         sites = wire.system_sites(system)
         opening.add(Message("system", frame(system, sites), times[0], is_system_field=True), sites, spans)
 
-    redacted = [opening.redact_message(index, message, wire, redactor, keys) for index, message in enumerate(window.messages)]
+    redacted = opening.redact_messages(window.messages, wire, redactor, keys)
     sites_by_message = [
         sites if now is before else wire.sites(now)
         for (now, _), before, sites in zip(redacted, window.messages, window.sites, strict=True)
@@ -76,6 +76,17 @@ class _Opening:
                 self.handoffs[len(self.messages), part_index] = spans[site.path]
         self.messages.append(message)
 
+    def redact_messages(
+        self, messages: Sequence[JsonObject], wire: WireFormat, redactor: Redacting, keys: PlaceholderKeys
+    ) -> Sequence[tuple[JsonObject, Spans]]:
+        if self.known_handoffs and any(may_hold_one(message) for message in messages):
+            return [self.redact_message(index, message, wire, redactor, keys) for index, message in enumerate(messages)]
+        redacted = redactor.redact_messages(wire, messages, keys, at=MESSAGES)
+        for of_one in redacted:
+            if of_one.counts:
+                self.redactions.update(of_one.counts)
+        return [(of_one.message, {}) for of_one in redacted]
+
     def redact_message(
         self, index: int, message: JsonObject, wire: WireFormat, redactor: Redacting, keys: PlaceholderKeys
     ) -> tuple[JsonObject, Spans]:
@@ -97,7 +108,8 @@ class _Opening:
                     self.redactions.update(counts)
                     return restored
         redacted, counts = redact(value)
-        self.redactions.update(counts)
+        if counts:
+            self.redactions.update(counts)
         return redacted, {}
 
 

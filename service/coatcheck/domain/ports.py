@@ -61,6 +61,12 @@ class Redacting(Protocol):
 
     def redact_message(self, wire: WireFormat, message: JsonObject, keys: PlaceholderKeys, *, at: Path) -> RedactedMessage: ...
 
+    def redact_messages(
+        self, wire: WireFormat, messages: Sequence[JsonObject], keys: PlaceholderKeys, *, at: Path
+    ) -> Sequence[RedactedMessage]:
+        """As ``redact_message``, of each message of the list at ``at``."""
+        ...
+
     def redact_system(self, wire: WireFormat, system: JsonValue, keys: PlaceholderKeys, *, at: Path) -> RedactedSystem: ...
 
 

@@ -130,6 +130,30 @@ def test_ciphertext_and_blobs_are_left_alone(redactor: Redactor) -> None:
     assert [_redact(redactor, "anthropic", message) for message in messages] == messages
 
 
+def test_messages_redacted_together_read_as_one_by_one(redactor: Redactor) -> None:
+    said = [f"export GITHUB_TOKEN={GITHUB}", "nothing here", f"password={PASSWORD}", f"again {GITHUB}", ""]
+    messages: list[JsonObject] = [{"role": "user", "content": text} for text in said]
+    wire = get("openai-chat")
+
+    together = redactor.redact_messages(wire, messages, KEYS, at=("window", "messages"))
+
+    assert together == [redactor.redact_message(wire, message, KEYS, at=()) for message in messages]
+    assert [bool(redacted.counts) for redacted in together] == [True, False, True, True, False]
+
+
+def test_of_several_refused_messages_the_first_is_told(redactor: Redactor) -> None:
+    messages: list[JsonObject] = [
+        {"role": "user", "content": "ok"},
+        {"role": "tool", "tool_call_id": GITHUB, "content": "ok"},
+        {"role": "tool", "tool_call_id": "\x01", "content": "ok"},
+    ]
+
+    with pytest.raises(InvalidRequest) as refused:
+        redactor.redact_messages(get("openai-chat"), messages, KEYS, at=("window", "messages"))
+
+    assert refused.value.errors[0].pointer == "/window/messages/1/tool_call_id"
+
+
 def test_a_secret_in_a_structural_id_is_refused_and_not_rewritten(redactor: Redactor) -> None:
     result: JsonValue = {"type": "tool_result", "tool_use_id": GITHUB, "content": "ok"}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,37 +78,52 @@ class Redactor:
 
     def redact_message(self, wire: WireFormat, message: JsonObject, keys: PlaceholderKeys, *, at: JsonPath) -> RedactedMessage:
         """A message, leaf by leaf. Raises InvalidRequest for a structural field that is malformed or holds a secret."""
-        redacted, counts = self._redact(wire, message, wire.fields(message), keys, at)
-        if not isinstance(redacted, dict):
-            raise TypeError("a message stays an object")
-        return RedactedMessage(redacted, counts)
+        return _redacted_message(*self._redact(wire, [(message, wire.fields(message), at)], keys)[0])
+
+    def redact_messages(
+        self, wire: WireFormat, messages: Sequence[JsonObject], keys: PlaceholderKeys, *, at: JsonPath
+    ) -> list[RedactedMessage]:
+        """As ``redact_message``, of each message of the list at ``at``: many short ones share a scan."""
+        read = [(message, wire.fields(message), (*at, index)) for index, message in enumerate(messages)]
+        try:
+            redacted = self._redact(wire, read, keys)
+        except InvalidRequest:  # the first of several is told
+            return [self.redact_message(wire, message, keys, at=(*at, index)) for index, message in enumerate(messages)]
+        return [_redacted_message(*document) for document in redacted]
 
     def redact_system(self, wire: WireFormat, system: JsonValue, keys: PlaceholderKeys, *, at: JsonPath) -> RedactedSystem:
         """As ``redact_message``, of the bare value of the system field."""
-        redacted, counts = self._redact(wire, system, wire.system_fields(system), keys, at)
+        redacted, counts = self._redact(wire, [(system, wire.system_fields(system), at)], keys)[0]
         return RedactedSystem(redacted, counts)
 
     def _redact(
-        self, wire: WireFormat, document: JsonValue, fields: Iterable[Field], keys: PlaceholderKeys, at: JsonPath
-    ) -> tuple[JsonValue, Counter[str]]:
-        content: list[Field] = []
-        structural: list[Field] = []
-        for field in fields:
-            if field.field_class is FieldClass.CONTENT:
-                content.append(field)
-            elif field.field_class is FieldClass.STRUCTURAL:
-                structural.append(field)
-        watched = _checked(document, structural, at)
-        settled, seen = settle_beside(
-            self._detector, [_leaf(document, field) for field in content], [leaf for _, leaf in watched], keys
-        )
-        for (field, _), covered in zip(watched, seen, strict=True):
-            if any(cover.rank <= _SELF_EVIDENT for cover in covered):
-                raise _refused(at, field, "This value looks like a secret, and may not be rewritten.")
-        changed = [(field, text) for field, text in zip(content, settled, strict=True) if text.counts]
-        if not changed:
-            return document, Counter()
-        return _rebuilt(wire, document, changed)
+        self, wire: WireFormat, documents: Sequence[tuple[JsonValue, Iterable[Field], JsonPath]], keys: PlaceholderKeys
+    ) -> list[tuple[JsonValue, Counter[str]]]:
+        """Documents, each with its fields and where it stands."""
+        content: list[list[Field]] = []
+        watched: list[list[tuple[Field, Leaf]]] = []
+        leaves: list[Leaf] = []
+        for document, fields, at in documents:
+            structural: list[Field] = []
+            of_content: list[Field] = []
+            for field in fields:
+                if field.field_class is FieldClass.CONTENT:
+                    of_content.append(field)
+                    leaves.append(_leaf(document, field))
+                elif field.field_class is FieldClass.STRUCTURAL:
+                    structural.append(field)
+            content.append(of_content)
+            watched.append(_checked(document, structural, at))
+        settled, seen = settle_beside(self._detector, leaves, [leaf for of_one in watched for _, leaf in of_one], keys)
+        texts, beside = iter(settled), iter(seen)
+        redacted: list[tuple[JsonValue, Counter[str]]] = []
+        for (document, _, at), of_content, structure in zip(documents, content, watched, strict=True):
+            for field, _ in structure:
+                if any(cover.rank <= _SELF_EVIDENT for cover in next(beside)):
+                    raise _refused(at, field, "This value looks like a secret, and may not be rewritten.")
+            changed = [(field, text) for field in of_content if (text := next(texts)).counts]
+            redacted.append(_rebuilt(wire, document, changed) if changed else (document, Counter()))
+        return redacted
 
 
 def default_cache_dir() -> Path:
@@ -119,6 +134,12 @@ def default_cache_dir() -> Path:
 def warm(cache_dir: Path | None = None) -> None:
     """Compiles the rules ahead of the first start, so that it does not wait."""
     Redactor(cache_dir).warm()
+
+
+def _redacted_message(redacted: JsonValue, counts: Counter[str]) -> RedactedMessage:
+    if not isinstance(redacted, dict):
+        raise TypeError("a message stays an object")
+    return RedactedMessage(redacted, counts)
 
 
 def _checked(document: JsonValue, fields: Iterable[Field], at: JsonPath) -> list[tuple[Field, Leaf]]:
