@@ -14,6 +14,7 @@ from coatcheck.identity.operations import MEMBER
 from tests import apps
 from tests.apps import Caller
 from tests.contract.stored import rows
+from tests.isolation.secret import github
 from tests.windows import call, request, result, window
 
 ORPHAN_RESULT = [
@@ -25,6 +26,17 @@ MISPLACED_SYSTEM = {"session": "s", "window": {"format": "openai-chat", "message
 NO_OBJECT = {"session": "s", "window": {"messages": ["x" * 4_000]}}
 OPEN_CALL = [*window(), call(99, "sleep 1")]
 UNANSWERED = [window()[0], call(1, "one"), {"role": "user", "content": "z" * 3_000}]
+
+
+def _with_id(call_id: str) -> dict[str, Any]:
+    function = {"name": "f", "arguments": "{}"}
+    asked = {"role": "assistant", "content": None, "tool_calls": [{"id": call_id, "type": "function", "function": function}]}
+    return request("s", [window()[0], asked, {"role": "tool", "tool_call_id": call_id, "content": "x" * 3_000}])
+
+
+def _at(time: str) -> dict[str, Any]:
+    return {"session": "s", "window": {"messages": window(), "times": [time] * len(window())}}
+
 
 REFUSED: list[tuple[str, dict[str, Any], int, str, str | None]] = [
     ("no messages", request("s", []), 422, "empty-window", None),
@@ -46,6 +58,16 @@ REFUSED: list[tuple[str, dict[str, Any], int, str, str | None]] = [
     ("a parent that is none", request("s", parent_manifest_id=str(uuid4())), 422, "invalid-request", None),
     ("a session id that is nobody's", request(str(uuid4())), 404, "not-found", None),
     ("a system field outside Anthropic", MISPLACED_SYSTEM, 422, "invalid-request", None),
+    ("a session name with a control character", request("a\x00b"), 422, "invalid-request", "/session"),
+    ("a session name with a lone surrogate", request("a\ud800"), 422, "invalid-request", "/session"),
+    ("a session name that looks like a secret", request(github()), 422, "invalid-request", "/session"),
+    ("a call id with a control character", _with_id("c\x00"), 422, "invalid-request", "/window/messages/1"),
+    ("a call id with a lone surrogate", _with_id("c\ud800"), 422, "invalid-request", "/window/messages/1"),
+    ("a call id too long", _with_id("c" * 201), 422, "invalid-request", "/window/messages/1"),
+    ("a call id that looks like a secret", _with_id(github()), 422, "invalid-request", "/window/messages/1"),
+    ("a time that no calendar has", _at("0001-01-01T00:00:00+14:00"), 422, "invalid-request", "/window/times/0"),
+    ("a time beyond the last year", _at("9999-12-31T23:59:59-12:00"), 422, "invalid-request", "/window/times/0"),
+    ("a time that is none", _at("yesterday"), 422, "invalid-request", "/window/times/0"),
 ]  # fmt: skip
 
 
@@ -55,7 +77,7 @@ async def test_a_refused_window_stores_nothing(
 ) -> None:
     before = await rows(app, operator.tenant_id)
 
-    answer = await http.post("/v1/compactions", json=body)
+    answer = await http.post("/v1/compactions", content=json.dumps(body))  # in ASCII: lone surrogates arrive
 
     problem = answer.json()
     assert (answer.status_code, problem["type"].rsplit(":", 1)[-1]) == (status, slug), problem
@@ -191,6 +213,9 @@ BAD_RECALLS: list[dict[str, object]] = [
     {"query": "x", "top_k": 51},
     {"query": "x", "roles": ["wizard"]},
     {"query": "x", "rerank": "perhaps"},
+    {"query": "x", "since": "0001-01-01T00:00:00+14:00"},
+    {"query": "x", "until": "yesterday"},
+    {"query": "x", "session": "a\x00b"},
 ]
 
 

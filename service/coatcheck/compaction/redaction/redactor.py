@@ -26,7 +26,7 @@ from coatcheck.domain.placeholders import PlaceholderKeys
 THINKING_MARKER = "[REDACTED: this thinking held a secret]"
 MAX_STRUCTURAL_CHARS = 200
 _SHORTEST_TOKEN = 16
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _SELF_EVIDENT = 1
 """The rank up to which a finding says by itself what it is: what an id may look like does not."""
 
@@ -150,7 +150,7 @@ def _checked(document: JsonValue, fields: Iterable[Field], at: JsonPath) -> list
         if len(text) > MAX_STRUCTURAL_CHARS:
             raise _refused(at, field, f"This value is longer than {MAX_STRUCTURAL_CHARS} characters.")
         if _CONTROL.search(text):
-            raise _refused(at, field, "This value holds a control character.")
+            raise _refused(at, field, "This value holds a control character or a lone surrogate.")
         if len(text) >= _SHORTEST_TOKEN:
             leaves.append((field, Leaf(text)))
     return leaves
