@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 from typing import Any
@@ -11,6 +12,7 @@ import httpx
 import pytest
 
 from coatcheck.identity.credentials import bearer_api_key
+from coatcheck.memory.jobs import MAX_JOBS
 from tests.isolation.town import Person, Town, left_by
 from tests.windows import request, window
 
@@ -163,3 +165,14 @@ async def test_a_key_grants_neither_operations_nor_sessions_that_its_maker_lacks
 
 def _parsed(person: Person) -> Any:
     return bearer_api_key(f"Bearer {person.caller.key}")
+
+
+async def test_no_number_of_jobs_of_another_pushes_out_mine(town: Town) -> None:
+    mine = (await town.operator.http.post("/v1/admin/scan", json={"index": False})).json()["job_id"]
+
+    for _ in range(MAX_JOBS + 1):
+        theirs = (await town.dave.http.post("/v1/admin/scan", json={"index": False})).json()["job_id"]
+        while (await town.dave.http.get(f"/v1/admin/scan/{theirs}")).json()["status"] == "running":
+            await asyncio.sleep(0)
+
+    assert (await town.operator.http.get(f"/v1/admin/scan/{mine}")).status_code == 200

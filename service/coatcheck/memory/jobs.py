@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 JobKind = Literal["scan", "repair", "reconcile", "redact-rescan"]
 OPERATIONS: dict[JobKind, str] = {"scan": "scan", "repair": "repair", "reconcile": "reconcile", "redact-rescan": "redact"}
 MAX_JOBS = 50
-"""Jobs remembered; the oldest that has ended goes first."""
+"""Jobs remembered for one tenant; its oldest that has ended goes first."""
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class Jobs:
             "reconcile": lambda job: self._do_reconcile(context, job),
             "redact-rescan": lambda job: self._do_rescan(context, job),
         }
-        self._forget_one()
+        self._forget_one(context.tenant_id)
         job = _Job(self._parts.new_id(), context.tenant_id, kind)
         self._jobs[job.job_id] = job
         job.task = asyncio.create_task(self._run(job, work[kind]))
@@ -116,10 +116,12 @@ class Jobs:
         job.progress = await self._rescan.rescan(context.tenant_scope)
         await self._reconciler.drain_tenant(context.tenant_id)
 
-    def _forget_one(self) -> None:
-        if len(self._jobs) < MAX_JOBS:
+    def _forget_one(self, tenant_id: UUID) -> None:
+        """Makes room among the tenant's own: nobody else's jobs push one of these out."""
+        jobs = [job for job in self._jobs.values() if job.tenant_id == tenant_id]
+        if len(jobs) < MAX_JOBS:
             return
-        ended = next((job_id for job_id, job in self._jobs.items() if job.status != "running"), None)
+        ended = next((job.job_id for job in jobs if job.status != "running"), None)
         if ended is None:
             raise Overloaded("Too many jobs are running.")
         del self._jobs[ended]
