@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from datetime import timedelta
+from uuid import UUID
 
 from coatcheck.domain.outbox import OutboxItem, OutboxKind
 from coatcheck.domain.scopes import TenantScope
@@ -21,6 +24,20 @@ class Eraser:
     def __init__(self, parts: Collaborators, projector: Projector) -> None:
         self._parts = parts
         self._projector = projector
+        self._under_way: set[tuple[UUID, UUID | None]] = set()
+
+    @contextlib.contextmanager
+    def alone_with(self, session_id: UUID, manifest_id: UUID | None) -> Iterator[None]:
+        """While somebody marks an erasure and does the rest of it, the reconciler of this process need not do it a second time."""
+        key = (session_id, manifest_id)
+        self._under_way.add(key)
+        try:
+            yield
+        finally:
+            self._under_way.discard(key)
+
+    def is_under_way(self, item: OutboxItem) -> bool:
+        return (item.session_id, item.manifest_id) in self._under_way
 
     async def erase(self, scope: TenantScope, item: OutboxItem) -> None:
         """Raises IndexUnavailable, StoreUnavailable, OSError (the journal's disk); the outbox row stays then."""

@@ -9,7 +9,7 @@ A crash anywhere leaves the outbox row, and the reconciler goes on from the jour
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from coatcheck.domain.errors import Erased, ErasePending, IndexUnavailable, StoreUnavailable
@@ -24,9 +24,6 @@ from coatcheck.memory.rerender import without_manifest
 from coatcheck.ops.faults import reach_async
 from coatcheck.store import audit, entries, outbox, runs, sessions, tombstones
 from coatcheck.store.database import WorkerTransaction
-
-HEAD_START = timedelta(seconds=1)
-"""The request does the rest itself; a reconciler that begins at the same moment would do all of it a second time."""
 
 
 class Forget:
@@ -49,9 +46,10 @@ class Forget:
                 raise Erased
             await mark_session(self._parts, tx, marked, now)
             await audit.record(tx, self._parts.new_id(), context.principal_id, "session.erase", "session", str(session_id))
-            return await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, session_id, not_before=now + HEAD_START)
+            return await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, session_id)
 
-        await self._erase(context, await self._parts.database.work(context.tenant_scope, mark))
+        with self._eraser.alone_with(session_id, None):
+            await self._erase(context, await self._parts.database.work(context.tenant_scope, mark))
 
     async def manifest(self, context: RequestContext, manifest_id: UUID) -> None:
         """As ``session``, for one run: what other runs of its session hold too stays theirs."""
@@ -67,11 +65,10 @@ class Forget:
                 raise Erased
             await mark_manifest(self._parts, tx, session, marked, now)
             await audit.record(tx, self._parts.new_id(), context.principal_id, "manifest.erase", "manifest", str(manifest_id))
-            return await outbox.enqueue(
-                tx, self._parts.new_id(), OutboxKind.ERASE, session_id, manifest_id=manifest_id, not_before=now + HEAD_START
-            )
+            return await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, session_id, manifest_id=manifest_id)
 
-        await self._erase(context, await self._parts.database.work(context.tenant_scope, mark))
+        with self._eraser.alone_with(session_id, manifest_id):
+            await self._erase(context, await self._parts.database.work(context.tenant_scope, mark))
 
     async def _erase(self, context: RequestContext, item: OutboxItem) -> None:
         await reach_async("after-erase-mark")

@@ -139,6 +139,9 @@ class Reconciler:
 
     async def _do(self, scope: TenantScope, item: OutboxItem) -> None:
         match item.kind:
+            case OutboxKind.ERASE if self._eraser.is_under_way(item):
+                await self._give_back(scope, [item])
+                raise FenceLost
             case OutboxKind.ERASE:
                 await self._eraser.erase(scope, item)
             case OutboxKind.SWEEP:

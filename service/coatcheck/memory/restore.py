@@ -6,7 +6,7 @@ from coatcheck.domain.outbox import OutboxItem, OutboxKind
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.erasing import Eraser
-from coatcheck.memory.forget import HEAD_START, mark_manifest, mark_session
+from coatcheck.memory.forget import mark_manifest, mark_session
 from coatcheck.memory.journal import JournalLine
 from coatcheck.memory.startup import unreplayed
 from coatcheck.store import outbox, runs, sessions, tombstones
@@ -25,25 +25,23 @@ class Restore:
         lines = [line async for line in unreplayed(self._parts.database, self._parts.journal)]
         for line in lines:
             scope = tenant_scope(line.tenant_id)
-            item = await self._parts.database.work(scope, lambda tx, line=line: self._mark(tx, line))  # type: ignore[misc]
-            if item is not None:
-                await self._eraser.erase(scope, item)
+            with self._eraser.alone_with(line.session_id, line.target_id if line.kind == "manifest" else None):
+                item = await self._parts.database.work(scope, lambda tx, line=line: self._mark(tx, line))  # type: ignore[misc]
+                if item is not None:
+                    await self._eraser.erase(scope, item)
         return len(lines)
 
     async def _mark(self, tx: WorkerTransaction, line: JournalLine) -> OutboxItem | None:
-        due = self._parts.clock() + HEAD_START
         session = await sessions.find_any(tx, line.session_id)
         if line.kind == "session" and session is not None:
             await sessions.mark_erased(tx, line.session_id, line.erased_at)
             await mark_session(self._parts, tx, session, line.erased_at)
-            return await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, line.session_id, not_before=due)
+            return await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, line.session_id)
         run = await runs.find(tx, line.target_id) if line.kind == "manifest" else None
         if run is not None and session is not None:
             await runs.mark_erased(tx, line.target_id, line.erased_at)
             await mark_manifest(self._parts, tx, session, run, line.erased_at)
-            return await outbox.enqueue(
-                tx, self._parts.new_id(), OutboxKind.ERASE, line.session_id, manifest_id=line.target_id, not_before=due
-            )
+            return await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, line.session_id, manifest_id=line.target_id)
         # The backup is older than what was erased: nothing to erase, and nobody who could have read it.
         await tombstones.insert(tx, line.kind, [str(line.target_id)], line.session_id, None, (), line.erased_at)
         return None
