@@ -14,6 +14,7 @@ from tests.faults.points import named
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 AFTER_THE_MARK = [name for name in named("erasure") if name != "inside-erase-mark"]
+OUTSIDE = named("erasure", in_transaction=False)
 THAT_CAN_BE_HELD = [name for name in AFTER_THE_MARK if name != "inside-journal"]
 
 
@@ -43,15 +44,14 @@ async def test_after_an_error_at_any_later_point_nothing_comes_back_and_the_othe
     assert failed.status_code == 500
     await assert_unreachable(at, one, segments, session_too=what == "session")
     await at.assert_agreement()
-    await assert_unreachable(at, one, segments, session_too=what == "session")
+    assert (await at.two.get(one.manifest)).status_code == 410
     if what == "session":
         assert (await at.texts(), await at.points()) == (0, 0)
     else:
         await assert_whole(at, other)
 
 
-@pytest.mark.parametrize("what", ["session", "manifest"])
-@pytest.mark.parametrize("point", THAT_CAN_BE_HELD)
+@pytest.mark.parametrize(("point", "what"), [*((name, "manifest") for name in THAT_CAN_BE_HELD), ("after-journal", "session")])
 async def test_after_a_cancellation_at_any_later_point_the_other_app_finishes_it(at: Scene, point: str, what: str) -> None:
     one, other = await handed(at.one, "alpha"), await handed(at.one, "beta")
     segments = await own_segments(at.one, one)
@@ -70,8 +70,7 @@ async def test_after_a_cancellation_at_any_later_point_the_other_app_finishes_it
         await assert_whole(at, other)
 
 
-@pytest.mark.parametrize("what", ["session", "manifest"])
-@pytest.mark.parametrize("point", [name for name in named("erasure", in_transaction=False)])
+@pytest.mark.parametrize(("point", "what"), [*((name, "manifest") for name in OUTSIDE), ("after-points-erased", "session")])
 async def test_an_erasure_that_stands_still_is_finished_by_another_and_may_wake_up_late(at: Scene, point: str, what: str) -> None:
     one, other = await handed(at.one, "alpha"), await handed(at.one, "beta")
     segments = await own_segments(at.one, one)
