@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import json
 from typing import Any
@@ -13,6 +12,8 @@ import pytest
 
 from coatcheck.identity.credentials import bearer_api_key
 from coatcheck.memory.jobs import MAX_JOBS
+from tests.api.operations import UNKNOWN
+from tests.contract.working import job
 from tests.isolation.town import Person, Town, left_by
 from tests.windows import request, window
 
@@ -160,7 +161,17 @@ async def test_a_key_grants_neither_operations_nor_sessions_that_its_maker_lacks
     assert await make(operations=["read"]) == 201
     assert await make(operations=["erase"]) == 403
     assert await make(operations=["read"], sessions=[str(ids.manifest)]) == 403
-    assert await make(principal_id=str(town.dave.principal_id)) == 422
+    assert await make(operations=["read"], principal_id=str(town.bob.principal_id)) == 403
+
+
+async def test_no_key_is_made_for_a_principal_of_another_tenant(town: Town) -> None:
+    foreign, unknown = [
+        (await town.operator.http.post("/v1/admin/keys", json={"name": "k", "principal_id": str(principal_id)})).json()
+        for principal_id in (town.dave.principal_id, UNKNOWN)
+    ]
+
+    assert {**foreign, "instance": ""} == {**unknown, "instance": ""}
+    assert foreign["status"] == 422
 
 
 def _parsed(person: Person) -> Any:
@@ -171,8 +182,6 @@ async def test_no_number_of_jobs_of_another_pushes_out_mine(town: Town) -> None:
     mine = (await town.operator.http.post("/v1/admin/scan", json={"index": False})).json()["job_id"]
 
     for _ in range(MAX_JOBS + 1):
-        theirs = (await town.dave.http.post("/v1/admin/scan", json={"index": False})).json()["job_id"]
-        while (await town.dave.http.get(f"/v1/admin/scan/{theirs}")).json()["status"] == "running":
-            await asyncio.sleep(0)
+        await job(town.dave.http, "scan", index=False)
 
     assert (await town.operator.http.get(f"/v1/admin/scan/{mine}")).status_code == 200
