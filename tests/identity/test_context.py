@@ -54,3 +54,10 @@ def test_a_credential_kept_to_sessions_reaches_those_alone() -> None:
     assert context(sessions=frozenset({one})).reaches(one)
     assert not context(sessions=frozenset({one})).reaches(other)
     assert not context(sessions=frozenset()).reaches(one)
+
+
+def test_a_credential_kept_to_sessions_does_nothing_for_the_tenant_as_a_whole() -> None:
+    context(operations=EVERYTHING).require_for_tenant("scan")
+    for caller in (context(operations=EVERYTHING, sessions=frozenset({UUID(int=6)})), context(operations=frozenset({"read"}))):
+        with pytest.raises(Forbidden):
+            caller.require_for_tenant("scan")
