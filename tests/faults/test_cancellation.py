@@ -78,7 +78,7 @@ async def test_an_erasure(at: Scene, what: str) -> None:
             return services.erase_session(context, UUID(made[-1]["session_id"]))  # type: ignore[return-value]
         return services.erase_manifest(context, UUID(made[-1]["manifest_id"]))  # type: ignore[return-value]
 
-    n = await cancelled_at_every_await(at, begin)
+    n = await cancelled_at_every_await(at, begin, step=2)
 
     answers = [await at.two.delete(f"/v1/{what}s/{one[f'{what}_id']}") for one in made]
     assert n > 10

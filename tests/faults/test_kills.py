@@ -18,7 +18,7 @@ READY_AGAIN_S = 30
 """On a machine that may be doing other things; the bar itself is held by test_crashes."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     one = Service(tmp_path_factory.mktemp("served"), COATCHECK_LEASE_S="3", COATCHECK_DRAIN_GRACE_S="10")
     try:
@@ -54,12 +54,15 @@ def test_three_kills_under_load_lose_nothing_and_nothing_comes_back(
 
 
 def test_sigterm_finishes_what_is_inside_and_lets_nobody_in(service: Service) -> None:
-    service.start("before-acknowledge=sleep:2")
-    body = request("s", window(mark="inside"))
+    if service.is_alive():
+        service.terminate()
+        service.ended(15)
+    service.start("before-acknowledge=sleep:1.5")
+    body = request("inside", window(mark="inside"))
     with service.client() as http, ThreadPoolExecutor(1) as other:
         answer = other.submit(http.post, "/v1/compactions", json=body)
         with service.client() as looking:
-            while not looking.get("/v1/sessions").json()["sessions"]:
+            while "inside" not in [session["name"] for session in looking.get("/v1/sessions").json()["sessions"]]:
                 time.sleep(0.02)
             service.terminate()
             refused = looking.post("/v1/compactions", json=request("s", window(mark="late")))
