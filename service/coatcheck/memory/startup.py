@@ -112,14 +112,20 @@ class Startup:
             await self._parts.database.work(scope, outbox.enqueue_every_run)
 
     async def close_generation(self) -> bool:
-        """Marks the generation as serving, and frees the one before, once nothing is outstanding. True when it is."""
-        for scope in await self._tenants():
+        """Once nothing is outstanding, frees the generations before and marks this one as serving. True when it does."""
+        scopes = await self._tenants()
+        for scope in scopes:
             stats = await self._parts.database.work(scope, outbox.stats)
             if stats.pending:
                 return False
         number = self._parts.generation.number
+        # In this order: a start that finds this one still building does all of it again.
+        for older in await self._parts.database.directory(lambda tx: generations.superseded(tx, number)):
+            await self._parts.index.delete_generation(older)
+            for scope in scopes:
+                await self._parts.database.work(scope, lambda tx: projections.delete_before(tx, number))
+            await self._parts.database.directory(lambda tx, older=older: generations.set_status(tx, older, "retired"))  # type: ignore[misc]
         await self._parts.database.directory(lambda tx: generations.set_status(tx, number, "serving"))
-        await self._parts.index.delete_generation(number - 1)
         self._parts.standing.building = False
         return True
 

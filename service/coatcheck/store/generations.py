@@ -19,12 +19,16 @@ _INSERT = sa.text("""
     VALUES (:generation, :embedder_revision, :dimensions, :analyser_revision, CAST(:fusion AS jsonb), :status)
 """)
 
+_SUPERSEDED = sa.text("""
+    SELECT generation FROM generations WHERE generation < :generation AND status <> 'retired' ORDER BY generation
+""")
+
 _SET_STATUS = sa.text("UPDATE generations SET status = :status WHERE generation = :generation")
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationRow:
-    """One generation; ``status`` is ``building`` until every retained segment is in it, then ``serving``."""
+    """One generation; ``status``: ``building`` until every retained segment is in it, ``serving``, ``retired`` without a point."""
 
     generation: int
     embedder_revision: str
@@ -40,6 +44,11 @@ async def current(tx: DirectoryTransaction) -> GenerationRow | None:
     if row is None:
         return None
     return GenerationRow(row.generation, row.embedder_revision, row.dimensions, row.analyser_revision, row.fusion, row.status)
+
+
+async def superseded(tx: DirectoryTransaction, generation: int) -> list[int]:
+    """The generations before this one that may still have points."""
+    return list(await tx.connection.scalars(_SUPERSEDED, {"generation": generation}))
 
 
 async def insert(tx: DirectoryTransaction, row: GenerationRow) -> None:

@@ -75,6 +75,8 @@ _DELETE = sa.text("""
     DELETE FROM projections WHERE tenant_id = :tenant AND session_id = :session AND segment_sha256 = ANY (:shas)
 """)
 
+_DELETE_BEFORE = sa.text("DELETE FROM projections WHERE tenant_id = :tenant AND generation < :generation")
+
 _DELETE_SESSION = sa.text("DELETE FROM projections WHERE tenant_id = :tenant AND session_id = :session")
 
 
@@ -149,6 +151,11 @@ async def sessions_since(tx: WorkerTransaction, generation: int, since: datetime
 async def delete(tx: WorkerTransaction, session_id: UUID, shas: Sequence[str]) -> None:
     """Forgets that these segments were projected, in every generation."""
     await tx.connection.execute(_DELETE, {"tenant": tx.scope.tenant_id, "session": session_id, "shas": list(shas)})
+
+
+async def delete_before(tx: WorkerTransaction, generation: int) -> None:
+    """Forgets every projection of the generations before this one."""
+    await tx.connection.execute(_DELETE_BEFORE, {"tenant": tx.scope.tenant_id, "generation": generation})
 
 
 async def delete_session(tx: WorkerTransaction, session_id: UUID) -> None:
