@@ -44,7 +44,7 @@ def logged() -> Iterator[io.StringIO]:
         structlog.reset_defaults()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="package")
 async def lived(town: Town) -> AsyncIterator[tuple[Planted, str, list[str]]]:
     """A life with secrets in it: windows of every format handed in, searched, read, exported, rescanned, erased. Its log and
     what was answered."""
@@ -92,11 +92,11 @@ async def test_no_planted_secret_is_logged(lived: tuple[Planted, str, list[str]]
 
 
 async def test_no_planted_secret_is_in_any_column_of_any_table(
-    lived: tuple[Planted, str, list[str]], town: Town, postgres: Postgres, database_url: str
+    lived: tuple[Planted, str, list[str]], town: Town, postgres: Postgres, shared_database: str
 ) -> None:
     planted, _, _ = lived
 
-    rows = _every_value(postgres, database_url)
+    rows = _every_value(postgres, shared_database)
 
     assert {"segments", "entries", "runs", "sessions", "blobs", "tombstones", "outbox", "audit"} <= set(rows)
     assert rows["segments"]
@@ -128,7 +128,7 @@ async def test_points_hold_no_words_at_all(town: Town) -> None:
 
 
 async def test_a_secret_where_nothing_may_be_rewritten_is_refused_and_nothing_is_stored(
-    town: Town, postgres: Postgres, database_url: str
+    town: Town, postgres: Postgres, shared_database: str
 ) -> None:
     planted = Planted()
     structural: list[dict[str, Any]] = [
@@ -146,7 +146,7 @@ async def test_a_secret_where_nothing_may_be_rewritten_is_refused_and_nothing_is
     assert {answer.status_code for answer in answers} == {422}
     said = "".join(answer.text for answer in answers) + stream.getvalue()
     assert [one for one in planted.secrets if one in said] == []
-    held = b"\0".join(value for values in _every_value(postgres, database_url).values() for value in values)
+    held = b"\0".join(value for values in _every_value(postgres, shared_database).values() for value in values)
     assert [one for one in planted.secrets if one.encode() in held] == []
 
 
@@ -201,11 +201,9 @@ async def test_no_refusal_and_no_log_line_repeats_what_was_sent(town: Town) -> N
     assert WORD not in stream.getvalue()
 
 
-def _every_value(postgres: Postgres, database_url: str) -> dict[str, list[bytes]]:
+def _every_value(postgres: Postgres, database: str) -> dict[str, list[bytes]]:
     """Every value of every column of every table, as bytes, read by the owner of all of them."""
-    name = sa.make_url(database_url).database
-    assert name is not None
-    engine = sa.create_engine(with_driver(postgres.owner_url(name)), poolclass=sa.NullPool)
+    engine = sa.create_engine(with_driver(postgres.owner_url(database)), poolclass=sa.NullPool)
     with engine.connect() as connection:
         tables = list(connection.scalars(sa.text("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")))
         found = {table: connection.execute(sa.text(f"SELECT * FROM {table}")).all() for table in tables}

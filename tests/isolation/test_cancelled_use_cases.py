@@ -58,7 +58,7 @@ class Bench:
         return await self.services.compact(self.context, CompactionCommand(asked, None, 30))
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="package")
 async def bench(postgres: Postgres, database_url: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bench]:
     name = sa.make_url(database_url).database
     assert name is not None

@@ -29,7 +29,7 @@ def sayings(seed: int, count: int, *, words: tuple[str, ...] = SUBJECTS) -> list
     ]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="package")
 async def mine(town: Town) -> AsyncIterator[str]:
     yield (await town.alice.compact("mine", sayings(1, 60)))["session_id"]
 

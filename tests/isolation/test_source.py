@@ -92,7 +92,7 @@ def test_what_is_made_when_a_module_is_imported_is_a_value() -> None:
 
 
 TEXT_METHODS = (".join", ".replace", ".format", ".split", ".title", ".isalnum")
-IMPORTED_HELPERS = {"words", "problems", "session_key", "now"}
+IMPORTED_HELPERS = {"Place", "each", "words", "problems", "session_key", "now"}
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_whatever_asks_the_database_takes_a_scoped_transaction_first() -> None:
         "AnyWriteTransaction",
     )
     kinds = {(name,) for name in names}
-    beside = {"database", "durability", "engine", "engine_files", "migrate", "embedded", "roles"}
+    beside = {"database", "durability", "engine", "engine_files", "migrate", "embedded", "roles", "binary"}
     for module in MODULES:
         package, _, name = module.name.partition(".")
         if package == "store" and name not in beside and "." not in name:

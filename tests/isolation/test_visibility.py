@@ -41,7 +41,7 @@ READS = (
 )
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="package")
 async def kept(town: Town) -> AsyncIterator[dict[str, Ids]]:
     """Alice's sessions, one of each visibility."""
     asked = {"team": f"team:{town.team_id}", "shared": "conversation"}
