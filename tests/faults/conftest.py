@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+from coatcheck.ops import faults
 from tests.faults.pair import Pair, Scene, scene, two_apps
 from tests.postgres import Postgres
 
@@ -23,3 +24,10 @@ async def pair(postgres: Postgres, database_url: str, tmp_path_factory: pytest.T
 async def at(pair: Pair) -> AsyncIterator[Scene]:
     async with scene(pair) as one:
         yield one
+
+
+@pytest.fixture(autouse=True)
+def _disarmed() -> Iterator[None]:
+    """What a test armed is over with it, however it ends."""
+    yield
+    faults.disarm()

@@ -90,6 +90,25 @@ async def test_a_write_that_arrives_after_the_next_owners_leaves_its_session_as_
     await at.assert_agreement()
 
 
+async def test_a_first_owner_that_wakes_up_before_the_second_is_done_does_not_acknowledge_for_it(at: Scene) -> None:
+    async with stalled("before-acknowledge") as early:
+        first = asyncio.create_task(at.brief.post("/v1/compactions", json=BODY))
+        await early.reached()
+        async with faults.held("after-upsert") as late:
+            second = asyncio.create_task(at.two.post("/v1/compactions", json=BODY))
+            await late.reached()
+            early.release()
+            answer = await first
+            [run] = await at.runs()
+            late.release()
+            made = await second
+
+    assert (answer.status_code, answer.json()["type"].rsplit(":", 1)[-1]) == (503, "projection-pending")
+    assert (run.status, run.lease_owner, run.fence) == ("persisted", "second", 2)
+    assert made.status_code == 200
+    await assert_one_handoff(at)
+
+
 async def test_an_owner_that_lives_renews_its_lease_until_it_is_done(at: Scene) -> None:
     async with faults.held("before-acknowledge", first_alone=True) as hold:
         first = asyncio.create_task(at.brief.post("/v1/compactions", json=BODY))
