@@ -219,6 +219,24 @@ async def test_a_lost_text_is_not_made_up_and_stays_named(http: httpx.AsyncClien
         assert (await http.get(f"/v1/segments/{sha}")).status_code == 404
 
 
+@pytest.mark.parametrize(("kind", "plant"), cases(LOST))
+async def test_a_lost_text_that_is_handed_in_again_is_whole_again(
+    http: httpx.AsyncClient, damage: Damage, kind: str, plant: Plant
+) -> None:
+    _, sha = damage.any_segment()
+    before = await http.get(f"/v1/segments/{sha}")
+    await plant(damage)
+    assert kind in kinds(await job(http, "scan"))
+
+    # Both sessions, since the damaged segment is in one of them; each window is new by its last message.
+    for session, mark in (("one", "alpha"), ("two", "beta")):
+        again = [*window(calls=2, filler=2, mark=mark), {"role": "user", "content": "And once more, please, from the top."}]
+        assert (await http.post("/v1/compactions", json=request(session, again))).status_code == 201
+
+    assert (await http.get(f"/v1/segments/{sha}")).json()["text"] == before.json()["text"]
+    assert kinds(await job(http, "scan")) == []
+
+
 @pytest.mark.parametrize(("kind", "plant"), cases(LOST, IN_ROWS))
 async def test_a_scan_without_the_index_finds_what_rows_tell(
     http: httpx.AsyncClient, damage: Damage, kind: str, plant: Plant

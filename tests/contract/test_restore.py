@@ -72,7 +72,10 @@ async def test_a_restored_backup_is_refused_until_it_was_erased_again(
     shutil.copytree(tmp_path / "data" / "index", tmp_path / "index-backup")
 
     with backup(postgres, fresh_database_url) as restored_url:
-        async with serving(fresh_database_url, tmp_path, caller) as (_, http):
+        async with serving(fresh_database_url, tmp_path, caller) as (app, http):
+            newcomer = await apps.new_tenant(app)
+            async with apps.client(app, newcomer) as newcomers:
+                await compacted(newcomers, "unknown to the backup", "epsilon")
             assert (await http.delete(f"/v1/sessions/{gone['session_id']}")).status_code == 204
             assert (await http.delete(f"/v1/manifests/{thinned['manifest_id']}")).status_code == 204
             await http.patch(f"/v1/sessions/{kept['session_id']}", json={"visibility": "public"})
@@ -88,9 +91,11 @@ async def test_a_restored_backup_is_refused_until_it_was_erased_again(
         async with restoring(restored_url, tmp_path) as app:
             erased = await erase_again(app)
             again = await erase_again(app)
+            owners = {point.tenant_id async for page in app.parts.index.scroll() for point in page}
 
         assert "2 erasures" in refusal.value.detail
         assert (erased, again) == (2, 0)
+        assert owners == {caller.tenant_id, bystander.tenant_id}
         async with serving(restored_url, tmp_path, caller) as (app, http):
             found = await statuses(http, session_id=gone["session_id"], manifest_id=thinned["manifest_id"])
             assert set(found.values()) == {410}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+from uuid import UUID
+
 from coatcheck.app.compose import App, composed, foundations
+from coatcheck.domain.scopes import NIL
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory.restore import Restore
 from coatcheck.settings import Settings
@@ -18,6 +22,17 @@ async def restore(settings: Settings) -> int:
 async def erase_again(app: App) -> int:
     """Replays the journal; then brings the index, which is newer or older than the backup, to what the rows say."""
     erased = await Restore(app.parts, app.use_cases.eraser).replay()
-    for tenant in await app.parts.database.directory(directory.tenants):
-        await app.use_cases.repair.repair(tenant_scope(tenant.tenant_id), index=True, progress=lambda report: None)
+    tenants = {tenant.tenant_id for tenant in await app.parts.database.directory(directory.tenants)}
+    for tenant_id in tenants:
+        await app.use_cases.repair.repair(tenant_scope(tenant_id), index=True, progress=lambda report: None)
+    await _remove_unknown(app, tenants)
     return erased
+
+
+async def _remove_unknown(app: App, tenants: Set[UUID]) -> None:
+    """Points of tenants that the backup does not know: no scan of a tenant would ever name them."""
+    async for page in app.parts.index.scroll():
+        unknown = sorted({point.tenant_id for point in page} - tenants - {NIL})
+        for tenant_id in unknown:
+            ids = [point.point_id for point in page if point.tenant_id == tenant_id]
+            await app.parts.index.delete_points(tenant_scope(tenant_id), ids)

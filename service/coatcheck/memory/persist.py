@@ -18,6 +18,7 @@ from coatcheck.memory.collaborators import Collaborators
 from coatcheck.ops.faults import reach_async
 from coatcheck.store import entries, outbox, runs, segments, sessions
 from coatcheck.store.database import WriteTransaction
+from coatcheck.store.made_whole import make_whole
 
 
 class SessionRaced(Exception):
@@ -54,6 +55,9 @@ async def persist(
         await outbox.enqueue(tx, parts.new_id(), OutboxKind.UPSERT, session.session_id, manifest_id=run.manifest_id)
         return stored
 
+    if not is_new:
+        # What stands already is not written again: were it damaged, this window would be taken and its text be lost.
+        await parts.database.work(context.tenant_scope, lambda tx: make_whole(tx, session.session_id, plan.segments, plan.blobs))
     try:
         return await parts.database.write(context.scope, work)
     except _Stored:
