@@ -90,6 +90,20 @@ async def test_a_write_that_arrives_after_the_next_owners_leaves_its_session_as_
     await at.assert_agreement()
 
 
+async def test_an_owner_whose_lease_has_ended_writes_nothing_any_more(at: Scene) -> None:
+    async with stalled("before-upsert") as hold:
+        first = asyncio.create_task(at.brief.post("/v1/compactions", json=BODY))
+        await hold.reached()
+        await at.two.post("/v1/compactions", json=BODY)
+        upserts = at.pair.index.upserts
+        hold.release()
+        late = await first
+
+    assert late.status_code == 503
+    assert at.pair.index.upserts == upserts
+    await assert_one_handoff(at)
+
+
 async def test_a_first_owner_that_wakes_up_before_the_second_is_done_does_not_acknowledge_for_it(at: Scene) -> None:
     async with stalled("before-acknowledge") as early:
         first = asyncio.create_task(at.brief.post("/v1/compactions", json=BODY))

@@ -22,6 +22,8 @@ class TroubledIndex:
 
     def __init__(self, index: VectorIndex) -> None:
         self._index = index
+        self.upserts = 0
+        """How many upserts have begun."""
         self.calm()
 
     def calm(self) -> None:
@@ -47,6 +49,7 @@ class TroubledIndex:
             self._hold.release()
 
     async def upsert(self, scope: TenantScope, points: Sequence[IndexPoint]) -> None:
+        self.upserts += 1
         self._writable()
         if any(point.exact_sha256 in self.poison for point in points):
             raise IndexUnavailable("The index refused a point.")
