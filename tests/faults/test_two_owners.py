@@ -90,6 +90,23 @@ async def test_a_write_that_arrives_after_the_next_owners_leaves_its_session_as_
     await at.assert_agreement()
 
 
+@pytest.mark.parametrize("point", named("renewal"))
+async def test_an_owner_that_fails_to_renew_its_lease_still_finishes_what_nobody_took_over(at: Scene, point: str) -> None:
+    faults.arm(f"{point}=raise")
+    async with faults.held("before-acknowledge", first_alone=True) as hold:
+        first = asyncio.create_task(at.brief.post("/v1/compactions", json=BODY))
+        await hold.reached()
+        await asyncio.sleep(SHORT_LEASE_S)
+        [run] = await at.runs()
+        hold.release()
+        answer = await first
+
+    assert run.lease_until is not None
+    assert run.lease_until < at.pair.brief.parts.clock()
+    assert answer.status_code == 201
+    await assert_one_handoff(at)
+
+
 async def test_an_owner_whose_lease_has_ended_writes_nothing_any_more(at: Scene) -> None:
     async with stalled("before-upsert") as hold:
         first = asyncio.create_task(at.brief.post("/v1/compactions", json=BODY))

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
+import structlog
+
 from coatcheck.domain.errors import CoatcheckError, Erased, FenceLost, StoreUnavailable
 from coatcheck.domain.ports import Clock
 from coatcheck.domain.runs import Lease, Run
@@ -22,6 +24,8 @@ from coatcheck.memory.recording import Projected, owe_acl, record
 from coatcheck.ops.faults import reach_async
 from coatcheck.store import entries, outbox, projections, run_leases, runs, sessions
 from coatcheck.store.database import WorkerTransaction
+
+log = structlog.get_logger(__name__)
 
 
 class Finisher:
@@ -139,8 +143,10 @@ class Finisher:
             yield kept
         finally:
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            await asyncio.wait({task})
+            if not task.cancelled() and (error := task.exception()) is not None:
+                # What was finished is finished; what was not had lost its lease by the clock.
+                log.warning("lease.not_renewed", problem=type(error).__name__)
 
 
 @dataclass(slots=True)
