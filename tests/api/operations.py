@@ -1,12 +1,15 @@
 """Every operation of the API with the right it needs and the ids it names: the table under the matrices.
 
-A route that is not in it fails test_every_route.py.
+A route that is not in it fails tests/isolation/test_matrix.py, which says what to add.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from uuid import UUID
+
+import httpx
 
 from coatcheck.identity.operations import Operation
 from tests.windows import request
@@ -40,6 +43,10 @@ class Row:
     """With the names of ``Ids`` in braces where it holds an id."""
     body: dict[str, object] | None = None
     session_in_body: bool = False
+    status: int = 200
+    """What its holder is answered who may do it."""
+    lines: str | None = None
+    """A body that is no JSON document."""
 
     @property
     def names_something(self) -> bool:
@@ -55,35 +62,60 @@ class Row:
         path = self.path.format(**{name: getattr(ids, name) for name in Ids.__slots__})
         return path, {**(self.body or {}), "session": str(ids.session)} if self.session_in_body else self.body
 
+    async def send(
+        self,
+        http: httpx.AsyncClient,
+        method: str,
+        ids: Ids,
+        headers: dict[str, str],
+        *,
+        query: str = "",
+        more: dict[str, str] | None = None,
+    ) -> httpx.Response:
+        """The request as it stands in the table, with more in its query and in its body where a test says so."""
+        path, body = self.request(ids)
+        if query:
+            path += ("&" if "?" in path else "?") + query
+        content = self.lines if body is None or self.lines else json.dumps({**body, **(more or {})})
+        if body is None and more is not None and self.lines is None:
+            content = json.dumps(more)
+        return await http.request(method, path, content=content, headers=headers)
+
+
+EXPORTED = (
+    f'{{"type": "session", "version": 1, "session_id": "{UNKNOWN}", "name": "taken in", "visibility": "conversation",'
+    ' "created_at": "2026-11-29T20:15:00Z"}\n'
+)
+"""An export without a run, which stores nothing."""
 
 PUBLIC = {("GET", "/livez"), ("GET", "/readyz"), ("GET", "/progressz"), ("GET", "/metrics")}
 
 EVERY_OPERATION: dict[tuple[str, str], Row] = {
-    ("POST", "/v1/compactions"): Row(Operation.COMPACT, "/v1/compactions", request("s"), session_in_body=True),
+    ("POST", "/v1/compactions"): Row(Operation.COMPACT, "/v1/compactions", request("s"), session_in_body=True, status=201),
     ("POST", "/v1/recall"): Row(Operation.RECALL, "/v1/recall", {"query": "pool exhausted"}, session_in_body=True),
     ("GET", "/v1/manifests/{manifest_id}"): Row(Operation.READ, "/v1/manifests/{manifest}"),
     ("GET", "/v1/manifests/{manifest_id}/entries"): Row(Operation.READ, "/v1/manifests/{manifest}/entries?text=true"),
     ("GET", "/v1/manifests/{manifest_id}/window"): Row(Operation.READ, "/v1/manifests/{manifest}/window"),
-    ("DELETE", "/v1/manifests/{manifest_id}"): Row(Operation.ERASE, "/v1/manifests/{manifest}"),
+    ("DELETE", "/v1/manifests/{manifest_id}"): Row(Operation.ERASE, "/v1/manifests/{manifest}", status=204),
     ("GET", "/v1/segments/{sha256}"): Row(Operation.READ, "/v1/segments/{sha256}"),
     ("GET", "/v1/sessions"): Row(Operation.SESSIONS, "/v1/sessions"),
     ("GET", "/v1/sessions/{session_id}"): Row(Operation.SESSIONS, "/v1/sessions/{session}"),
     ("PATCH", "/v1/sessions/{session_id}"): Row(Operation.SESSIONS, "/v1/sessions/{session}", {"visibility": "personal"}),
-    ("DELETE", "/v1/sessions/{session_id}"): Row(Operation.ERASE, "/v1/sessions/{session}"),
+    ("DELETE", "/v1/sessions/{session_id}"): Row(Operation.ERASE, "/v1/sessions/{session}", status=204),
     ("GET", "/v1/sessions/{session_id}/export"): Row(Operation.EXPORT, "/v1/sessions/{session}/export"),
-    ("POST", "/v1/import"): Row(Operation.IMPORT, "/v1/import"),
-    ("POST", "/v1/admin/scan"): Row(Operation.SCAN, "/v1/admin/scan", {"index": False}),
+    ("POST", "/v1/import"): Row(Operation.IMPORT, "/v1/import", lines=EXPORTED),
+    ("POST", "/v1/admin/scan"): Row(Operation.SCAN, "/v1/admin/scan", {"index": False}, status=202),
     ("GET", "/v1/admin/scan/{job_id}"): Row(Operation.SCAN, "/v1/admin/scan/{scan}"),
-    ("POST", "/v1/admin/repair"): Row(Operation.REPAIR, "/v1/admin/repair"),
+    ("POST", "/v1/admin/repair"): Row(Operation.REPAIR, "/v1/admin/repair", status=202),
     ("GET", "/v1/admin/repair/{job_id}"): Row(Operation.REPAIR, "/v1/admin/repair/{repair}"),
-    ("POST", "/v1/admin/reconcile"): Row(Operation.RECONCILE, "/v1/admin/reconcile"),
+    ("POST", "/v1/admin/reconcile"): Row(Operation.RECONCILE, "/v1/admin/reconcile", status=202),
     ("GET", "/v1/admin/reconcile/{job_id}"): Row(Operation.RECONCILE, "/v1/admin/reconcile/{reconcile}"),
-    ("POST", "/v1/admin/redact-rescan"): Row(Operation.REDACT, "/v1/admin/redact-rescan"),
+    ("POST", "/v1/admin/redact-rescan"): Row(Operation.REDACT, "/v1/admin/redact-rescan", status=202),
     ("GET", "/v1/admin/redact-rescan/{job_id}"): Row(Operation.REDACT, "/v1/admin/redact-rescan/{rescan}"),
     ("GET", "/v1/admin/keys"): Row(Operation.KEYS, "/v1/admin/keys"),
-    ("POST", "/v1/admin/keys"): Row(Operation.KEYS, "/v1/admin/keys", {"name": "n"}),
-    ("POST", "/v1/admin/keys/{key_id}/rotate"): Row(Operation.KEYS, "/v1/admin/keys/{key}/rotate"),
-    ("DELETE", "/v1/admin/keys/{key_id}"): Row(Operation.KEYS, "/v1/admin/keys/{key}"),
+    ("POST", "/v1/admin/keys"): Row(Operation.KEYS, "/v1/admin/keys", {"name": "n"}, status=201),
+    ("POST", "/v1/admin/keys/{key_id}/rotate"): Row(Operation.KEYS, "/v1/admin/keys/{key}/rotate", status=201),
+    ("DELETE", "/v1/admin/keys/{key_id}"): Row(Operation.KEYS, "/v1/admin/keys/{key}", status=204),
     ("GET", "/v1/admin/tenants"): Row(Operation.TENANTS, "/v1/admin/tenants"),
-    ("POST", "/v1/admin/tenants"): Row(Operation.TENANTS, "/v1/admin/tenants", {"name": "n"}),
+    ("POST", "/v1/admin/tenants"): Row(Operation.TENANTS, "/v1/admin/tenants", {"name": "n"}, status=201),
 }

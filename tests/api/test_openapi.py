@@ -11,6 +11,7 @@ import pytest
 
 from coatcheck.api.app import routed_app
 from coatcheck.api.openapi import document, write
+from tests.api.operations import EVERY_OPERATION
 
 KEPT = Path(__file__).parents[2] / "docs" / "openapi.json"
 METHODS = {"get", "post", "put", "patch", "delete", "head", "options", "trace"}
@@ -124,3 +125,9 @@ def test_the_headers_of_the_contract_are_stated(made: dict[str, Any]) -> None:
 
 def test_nothing_of_the_frameworks_own_errors_is_left(made: dict[str, Any]) -> None:
     assert "HTTPValidationError" not in json.dumps(made)
+
+
+def test_every_operation_documents_what_it_may_answer(made: dict[str, Any]) -> None:
+    for (method, path), row in EVERY_OPERATION.items():
+        wanted = {"400", "401", "403", "413", "422", "500", "503"} | ({"404"} if row.names_something else set())
+        assert wanted <= set(made["paths"][path][method.lower()]["responses"]), path

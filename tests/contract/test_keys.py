@@ -123,16 +123,32 @@ async def test_no_key_grants_more_than_its_maker_holds(app: App, operator: Calle
         async with using(app, key) as client:
             answer = await client.post("/v1/admin/keys", json={"name": "more", **asked})
         assert (answer.status_code, answer.json()["type"].rsplit(":", 1)[-1]) == (403, "forbidden"), asked
-    for key in (narrow["key"], wide["key"]):
+    for key, status in ((narrow["key"], 404), (wide["key"], 403)):
         async with using(app, key) as client:
-            # What it could not make it does not get by rotating either.
-            assert (await client.post(f"/v1/admin/keys/{everything['key_id']}/rotate")).status_code == 403
+            # What it could not make it does not get by rotating either; for a key of some sessions it is not there.
+            assert (await client.post(f"/v1/admin/keys/{everything['key_id']}/rotate")).status_code == status
     async with using(app, everything["key"]) as still:
         assert (await still.get("/v1/sessions")).status_code == 200
     async with using(app, narrow["key"]) as client:
         silent = (await client.post("/v1/admin/keys", json={"name": "the same"})).json()
     assert (silent["operations"], silent["sessions"]) == (["keys", "read"], [session])
     assert silent["expires_at"] == narrow["expires_at"]
+
+
+async def test_a_key_of_some_sessions_lists_and_revokes_the_keys_of_these_alone(app: App, http: httpx.AsyncClient) -> None:
+    mine, elsewhere = str(uuid4()), str(uuid4())
+    narrow = await made(http, operations=["keys"], sessions=[mine])
+    of_mine = await made(http, operations=["read"], sessions=[mine])
+    others = [await made(http), await made(http, sessions=[elsewhere]), await made(http, sessions=[mine, elsewhere])]
+
+    async with using(app, narrow["key"]) as client:
+        listed = [key["key_id"] for key in (await client.get("/v1/admin/keys")).json()["keys"]]
+        refused = [await client.delete(f"/v1/admin/keys/{key['key_id']}") for key in others]
+        revoked = await client.delete(f"/v1/admin/keys/{of_mine['key_id']}")
+
+    assert listed == [narrow["key_id"], of_mine["key_id"]]
+    assert [answer.status_code for answer in refused] == [404] * 3
+    assert revoked.status_code == 204
 
 
 async def test_a_member_makes_no_keys_and_an_operator_makes_them_for_others(

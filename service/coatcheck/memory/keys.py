@@ -37,10 +37,13 @@ class Keys:
         self._parts = parts
 
     async def page(self, context: RequestContext, page_size: int, page_token: str | None) -> KeyPage:
+        """A credential that is kept to some sessions sees the keys that are kept to these."""
         context.require("keys")
         cursor = self._parts.keyring.cursor(context.tenant_id)
         after = UUID(cursor.open("keys", str(context.tenant_id), page_token)) if page_token else None
-        rows = await self._parts.database.work(context.tenant_scope, lambda tx: directory.page_keys(tx, after, page_size + 1))
+        rows = await self._parts.database.work(
+            context.tenant_scope, lambda tx: directory.page_keys(tx, after, page_size + 1, context.sessions)
+        )
         page = rows[:page_size]
         token = cursor.seal("keys", str(context.tenant_id), str(page[-1].key_id)) if len(rows) > page_size else None
         return KeyPage(keys=[_key_out(row) for row in page], next_page_token=token)
@@ -74,8 +77,9 @@ class Keys:
         context.require("keys")
 
         async def work(tx: WorkerTransaction) -> ApiKeyRow:
+            await _in_reach(context, tx, key_id)
             row = await directory.revoke_key(tx, key_id, self._parts.clock())
-            if row is None:
+            if row is None:  # gone between the two: its principal was
                 raise NotFound
             await audit.record(tx, self._parts.new_id(), context.principal_id, "key.revoke", "key", str(key_id))
             return row
@@ -91,8 +95,8 @@ class Keys:
         fresh = new_api_key(context.tenant_id, self._parts.new_id())
 
         async def work(tx: WorkerTransaction) -> ApiKeyRow:
-            old = await directory.find_key(tx, key_id)
-            if old is None or old.revoked_at is not None:
+            old = await _in_reach(context, tx, key_id)
+            if old.revoked_at is not None:
                 raise NotFound
             within = await self._within(context, tx, Grant(old.principal_id, old.operations, old.sessions, old.expires_at))
             await directory.revoke_key(tx, key_id, self._parts.clock())
@@ -179,6 +183,14 @@ async def create_tenant(parts: Collaborators, name: str, operations: frozenset[s
 
     await parts.database.work(tenant_scope(tenant.tenant_id), work)
     return tenant, fresh.text
+
+
+async def _in_reach(context: RequestContext, tx: WorkerTransaction, key_id: UUID) -> ApiKeyRow:
+    """The key. Raises NotFound, for a credential that is kept to some sessions also where the key is not kept to these."""
+    row = await directory.find_key(tx, key_id)
+    if row is None or (context.sessions is not None and (row.sessions is None or row.sessions - context.sessions)):
+        raise NotFound
+    return row
 
 
 def _key_out(row: ApiKeyRow, key: str | None = None) -> KeyOut:

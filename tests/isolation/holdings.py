@@ -1,0 +1,25 @@
+"""One of everything that an operation can name, in one person's hands, with a canary wherever words go."""
+
+from __future__ import annotations
+
+from tests.api.operations import Ids
+from tests.contract.working import followed
+from tests.isolation.town import Person, left_by
+
+JOBS = {"scan": "scan", "repair": "repair", "reconcile": "reconcile", "rescan": "redact-rescan"}
+"""The names of ``Ids`` for jobs, and the kinds of job that they are."""
+
+
+async def holdings_of(person: Person, mark: str) -> Ids:
+    """For an operator: it has keys and jobs. ``mark`` stands in every text.
+
+    What a new operation names is made here, and gets its name in ``Ids``.
+    """
+    left = await left_by(person, mark)
+    key = await person.http.post("/v1/admin/keys", json={"name": mark, "operations": ["read"]})
+    assert key.status_code == 201, key.text
+    jobs = {}
+    for name, kind in JOBS.items():
+        started = await person.http.post(f"/v1/admin/{kind}")
+        jobs[name] = (await followed(person.http, started.headers["location"]))["job_id"]
+    return Ids(session=left.session, manifest=left.manifest, sha256=left.sha256, key=key.json()["key_id"], **jobs)
