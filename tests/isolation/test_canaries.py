@@ -119,12 +119,48 @@ async def test_no_planted_secret_is_in_the_index_or_in_any_file(lived: tuple[Pla
         assert [one for one in planted.secrets if one.encode() in held] == [], path
 
 
-async def test_points_hold_no_words_at_all(town: Town) -> None:
-    await town.alice.compact("words", window(mark=WORD))
+def _wordy() -> list[dict[str, Any]]:
+    """The word in every place of a window that holds words."""
+    function = {"name": WORD, "arguments": json.dumps({WORD: WORD})}
+    return [
+        *window(mark=WORD),
+        {"role": "user", "name": WORD, "content": [{"type": "text", "text": WORD}], "metadata": {WORD: {"title": WORD}}},
+        {"role": "user", "content": [{"type": "file", "file": {"filename": f"{WORD}.txt", "file_id": WORD}}]},
+        {"role": "assistant", "content": WORD, "tool_calls": [{"id": f"call-{WORD}", "type": "function", "function": function}]},
+        {"role": "tool", "tool_call_id": f"call-{WORD}", "content": WORD},
+    ]
+
+
+async def test_words_are_in_the_tables_and_in_no_point_file_log_line_or_metric(town: Town) -> None:
+    with logged() as stream:
+        made = await town.alice.compact(f"session {WORD}", _wordy(), focus=f"focus {WORD}")
+        assert await town.alice.recall(f"query {WORD}", f"session {WORD}")
+        for path in (f"/v1/manifests/{made['manifest_id']}/window", f"/v1/sessions/{made['session_id']}/export"):
+            assert WORD in (await town.alice.http.get(path)).text
+        chained = await town.alice.compact(f"session {WORD}", [made["handoff"]["message"], *_wordy()])
+        await town.alice.http.delete(f"/v1/manifests/{chained['manifest_id']}")
+        await town.app.use_cases.reconciler.drain_tenant(town.alice.tenant_id)
+        metrics = (await town.alice.http.get("/metrics")).text
     await town.app.parts.index.flush()
 
+    assert len(stream.getvalue().splitlines()) > 5
+    assert WORD not in stream.getvalue() + metrics
     assert WORD not in "\n".join(map(repr, await everything(town.app.parts.index)))
     assert all(WORD.encode() not in path.read_bytes() for path in _files(town.app))
+
+
+async def test_a_word_of_the_caller_is_no_id_of_a_tombstone(town: Town, postgres: Postgres, shared_database: str) -> None:
+    """What is left of an erased session names it by ids and keyed hashes: not one word, and no hash that could be guessed."""
+    word = "canary-" + secret.word(16)
+    made = await town.bob.compact(f"session {word}", window(mark=word))
+    sha256s = [hit["sha256"] for hit in await town.bob.recall(word, f"session {word}", top_k=50)]
+
+    assert (await town.bob.http.delete(f"/v1/sessions/{made['session_id']}")).status_code == 204
+
+    assert sha256s
+    for table, values in _every_value(postgres, shared_database).items():
+        held = b"\0".join(values)
+        assert [one for one in (word, *sha256s) if one.encode() in held] == [], table
 
 
 async def test_a_secret_where_nothing_may_be_rewritten_is_refused_and_nothing_is_stored(
