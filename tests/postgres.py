@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import secrets
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import sqlalchemy as sa
 
@@ -17,6 +14,7 @@ from coatcheck.store.engine import with_driver
 from coatcheck.store.migrate import migrate
 from coatcheck.store.roles import ensure_login, ensure_roles
 from coatcheck.store.schema import LOGIN_ROLE
+from tests.folders import open_folder
 
 TEMPLATE = "coatcheck_test_template"
 
@@ -69,16 +67,12 @@ def running_postgres(url: str | None) -> Iterator[Postgres]:
     if url is not None:
         yield from _prepared(with_driver(url))
         return
-    # Short, so that the socket fits in the path; world-enterable, so that another user can run the server when this is root.
-    folder = Path(tempfile.mkdtemp(prefix="cc-", dir="/tmp"))
-    try:
+    with open_folder() as folder:
         server = EmbeddedServer.start(folder)
         try:
             yield from _prepared(sa.make_url(server.owner_url))
         finally:
             server.stop()
-    finally:
-        shutil.rmtree(folder)
 
 
 def _prepared(admin: sa.URL) -> Iterator[Postgres]:

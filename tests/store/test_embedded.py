@@ -9,15 +9,10 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
-import textwrap
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec, spec_from_file_location
 from pathlib import Path
 
-import psutil
 import psycopg
 import pytest
 
@@ -27,82 +22,8 @@ from coatcheck.store.database import Database
 from coatcheck.store.embedded import EmbeddedServer
 from coatcheck.store.engine_files import find_account, find_programs
 from coatcheck.store.migrate import migrate
-
-HOLDER = textwrap.dedent("""
-    import sys, time
-    from pathlib import Path
-    import psycopg
-    from coatcheck.store.embedded import EmbeddedServer
-
-    server = EmbeddedServer.start(Path(sys.argv[1]))
-    url = server.owner_url.replace("+psycopg", "")
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE IF NOT EXISTS kept (n integer)")
-        connection.execute("INSERT INTO kept VALUES (1)")
-        open_transaction = psycopg.connect(url)
-        open_transaction.execute("INSERT INTO kept VALUES (99)")
-        print("ready", flush=True)
-        time.sleep(600)
-""")
-
-
-@pytest.fixture(scope="module")
-def made() -> Iterator[Path]:
-    """A data directory whose server was started once and stopped in order."""
-    folder = Path(tempfile.mkdtemp(prefix="cc-", dir="/tmp"))
-    EmbeddedServer.start(folder / "data").stop()
-    yield folder / "data"
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def data_dir(made: Path) -> Iterator[Path]:
-    """A copy of it: the same as a first start, and sooner there."""
-    folder = Path(tempfile.mkdtemp(prefix="cc-", dir="/tmp"))
-    subprocess.run(["cp", "-a", str(made), str(folder)], check=True)
-    yield folder / "data"
-    for process in servers_of(folder / "data"):
-        process.kill()
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def fresh_dir() -> Iterator[Path]:
-    """A data directory that does not exist yet."""
-    folder = Path(tempfile.mkdtemp(prefix="cc-", dir="/tmp"))
-    yield folder / "data"
-    shutil.rmtree(folder)
-
-
-@contextmanager
-def holder(data_dir: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that started the server and has a transaction open."""
-    process = subprocess.Popen([sys.executable, "-c", HOLDER, str(data_dir)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        assert process.stdout.readline() == "ready\n"
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-
-
-def servers_of(data_dir: Path) -> list[psutil.Process]:
-    """The server's processes that run on this data directory."""
-    found = []
-    for process in psutil.process_iter(["name"]):
-        try:
-            if process.info["name"] == "postgres" and Path(process.cwd()) == data_dir.resolve() / "postgres":
-                found.append(process)
-        except (psutil.NoSuchProcess, psutil.ZombieProcess):
-            continue
-    return found
-
-
-def kept(server: EmbeddedServer) -> list[int]:
-    with psycopg.connect(server.owner_url.replace("+psycopg", "")) as connection:
-        return [n for (n,) in connection.execute("SELECT n FROM kept ORDER BY 1")]
+from tests.folders import servers_in
+from tests.store.servers import holder, kept
 
 
 def cluster_state(data_dir: Path) -> str:
@@ -123,7 +44,7 @@ async def test_a_fresh_server_serves_under_its_login_and_keeps_its_rows(fresh_di
     server.stop()
 
     assert promised["fsync"] == "on"
-    assert servers_of(data_dir) == []
+    assert servers_in(data_dir) == []
     assert cluster_state(data_dir) == "shut down"
     again = EmbeddedServer.start(data_dir)
     assert kept(again) == [7]
@@ -134,7 +55,7 @@ def test_a_server_whose_service_was_killed_is_ready_again_soon_with_what_was_com
     with holder(data_dir) as process:
         process.kill()
         process.wait()
-    assert servers_of(data_dir) != []
+    assert servers_in(data_dir) != []
 
     started = time.monotonic()
     server = EmbeddedServer.start(data_dir)
@@ -148,7 +69,7 @@ def test_a_server_whose_service_was_killed_is_ready_again_soon_with_what_was_com
 def test_a_server_that_was_killed_itself_recovers_what_was_committed(data_dir: Path) -> None:
     with holder(data_dir) as process:
         process.kill()
-        for server_process in servers_of(data_dir):
+        for server_process in servers_in(data_dir):
             server_process.kill()
 
     server = EmbeddedServer.start(data_dir)
@@ -162,7 +83,7 @@ def test_sigterm_shuts_the_server_down_in_order(data_dir: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=20) == 128 + signal.SIGTERM
 
-    assert servers_of(data_dir) == []
+    assert servers_in(data_dir) == []
     assert cluster_state(data_dir) == "shut down"
 
 
@@ -173,7 +94,7 @@ def test_the_end_of_the_process_shuts_the_server_down_in_order(data_dir: Path) -
 
     subprocess.run([sys.executable, "-c", program, str(data_dir)], check=True, timeout=60)
 
-    assert servers_of(data_dir) == []
+    assert servers_in(data_dir) == []
     assert cluster_state(data_dir) == "shut down"
 
 
@@ -215,7 +136,7 @@ def test_a_data_directory_of_another_major_release_is_refused_and_untouched(data
     with pytest.raises(RefusedToStart, match="PostgreSQL 15"):
         EmbeddedServer.start(data_dir)
 
-    assert servers_of(data_dir) == []
+    assert servers_in(data_dir) == []
 
 
 def test_a_path_too_long_for_a_socket_gets_a_short_one_that_goes_with_the_server(data_dir: Path) -> None:

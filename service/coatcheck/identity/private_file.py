@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from coatcheck.domain.errors import RefusedToStart
+from coatcheck.ops.folders import sync_folder
 
 MAX_BYTES = 4_096
 
@@ -29,7 +30,7 @@ def create(path: Path, content: bytes) -> bool:
         return False
     finally:
         temporary.unlink(missing_ok=True)
-    _fsync_directory(path.parent)
+    sync_folder(path.parent)
     return True
 
 
@@ -53,11 +54,3 @@ def read(path: Path) -> bytes:
     if len(content) > MAX_BYTES:
         raise RefusedToStart(f"The file {path} is too long to hold a key.")
     return content
-
-
-def _fsync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -14,6 +14,7 @@ import qdrant_edge as engine
 
 from coatcheck.domain.errors import RefusedToStart
 from coatcheck.index.points import INDEXED_FIELDS, LEXICAL, IndexedField
+from coatcheck.ops.folders import sync_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class EdgeFolder:
         shard = translate(lambda: _create(self._shard) if is_new else _load(self._shard), self._refusal)
         opened = OpenedShard(shard, was_clean=is_new or self._clean.exists(), flushed_at=self._read_flushed())
         self._clean.unlink(missing_ok=True)
-        _sync_folder(self._path)
+        sync_folder(self._path)
         return opened
 
     def mark_flushed(self, started_at: datetime) -> None:
@@ -120,12 +121,4 @@ def _write(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)
-    _sync_folder(path.parent)
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_folder(path.parent)

@@ -20,6 +20,7 @@ from uuid import UUID
 
 from coatcheck.domain.errors import RefusedToStart
 from coatcheck.ops.faults import reach
+from coatcheck.ops.folders import sync_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class ErasureJournal:
             reach("inside-journal")
             os.fsync(file.fileno())
         if fresh:
-            _fsync_directory(self._directory)
+            sync_folder(self._directory)
 
     def _read(self, path: Path, raw: bytes) -> JournalLine | None:
         try:
@@ -105,11 +106,3 @@ def _ends_with_newline(path: Path) -> bool:
     with open(path, "rb") as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) == b"\n"
-
-
-def _fsync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

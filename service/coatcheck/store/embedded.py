@@ -1,14 +1,13 @@
 """PostgreSQL in the data directory: made at first use, started with the service, stopped with it.
 
 Whoever starts it holds the lock of the data directory, so a server that is found running was left behind by a process that
-died: it is shut down and started again, which ends that process's transactions. Only a local socket is open, in a folder that
-nobody else may enter.
+died: it is shut down and started again, which ends that process's transactions (``left_behind``). Only a local socket is open,
+in a folder that nobody else may enter.
 """
 
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import shutil
 import signal
@@ -18,14 +17,17 @@ import threading
 import time
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import IO, TYPE_CHECKING, NoReturn
 
 import psycopg
 import sqlalchemy as sa
 
 from coatcheck.domain.errors import RefusedToStart
+from coatcheck.ops.folders import sync_folder
+from coatcheck.store import left_behind
 from coatcheck.store.engine import DRIVER
 from coatcheck.store.engine_files import Programs, environment, find_account, find_programs, prepare_data_dir
+from coatcheck.store.left_behind import SOCKET_DIR_PREFIX, SOCKET_NAME, temporary
 from coatcheck.store.roles import ensure_login, ensure_roles
 from coatcheck.store.schema import LOGIN_ROLE
 
@@ -36,11 +38,8 @@ DATABASE = "coatcheck"
 SUPERUSER = "postgres"
 START_LIMIT_S = 600
 """Recovery after a crash may read up to a gigabyte of log first."""
-STOP_LIMIT_S = 30
 SOCKET_PATH_MAX_BYTES = 100
 """The kernel's limit is 107 (unix(7)); the lock file beside the socket has five more."""
-_SOCKET_NAME = ".s.PGSQL.5432"
-_SOCKET_DIR_PREFIX = "coatcheck-"
 
 _SETTINGS = {
     "listen_addresses": "",
@@ -66,10 +65,11 @@ _SETTINGS = {
 class EmbeddedServer:
     """One running server. ``url`` is the serving login's, ``owner_url`` the one to migrate with."""
 
-    def __init__(self, process: psutil.Popen, socket_dir: Path, own_socket_dir: bool) -> None:
+    def __init__(self, process: psutil.Popen, socket_dir: Path, own_socket_dir: bool, lock: IO[str]) -> None:
         self._process = process
         self._socket_dir = socket_dir
         self._own_socket_dir = own_socket_dir
+        self._lock = lock
         self._started_by = os.getpid()
         self._stopping = threading.Lock()
 
@@ -81,14 +81,19 @@ class EmbeddedServer:
         prepare_data_dir(data_dir, account, allow_root_home=allow_root_home)
         programs = find_programs(data_dir, account)
         cluster = data_dir / "postgres"
-        _ensure_cluster(cluster, programs)
-        _end_predecessor(cluster)
-        socket_dir = _socket_dir(cluster, programs)
-        server = cls(_launch(cluster, socket_dir, data_dir / "postgres.log", programs), socket_dir, socket_dir != cluster)
+        lock = left_behind.take_over(cluster)
+        try:
+            _ensure_cluster(cluster, programs, lock)
+            socket_dir = _socket_dir(cluster, programs)
+            log = data_dir / "postgres.log"
+            server = cls(_launch(cluster, socket_dir, log, programs, lock), socket_dir, socket_dir != cluster, lock)
+        except BaseException:
+            lock.close()
+            raise
         atexit.register(server._stop_at_exit)
         exit_in_order_at_sigterm()
         try:
-            server._wait_until_ready(data_dir / "postgres.log")
+            server._wait_until_ready(log)
             server._ensure_database()
         except BaseException:
             server.stop()
@@ -114,9 +119,10 @@ class EmbeddedServer:
         """Shuts down in order: ends connections, writes a checkpoint. Does nothing the second time."""
         with self._stopping:
             atexit.unregister(self._stop_at_exit)
-            _shut_down(self._process)
+            left_behind.shut_down(self._process)
             if self._own_socket_dir:
                 shutil.rmtree(self._socket_dir, ignore_errors=True)
+            self._lock.close()
 
     def _stop_at_exit(self) -> None:
         if os.getpid() == self._started_by:  # and not in a child that was forked from it
@@ -129,7 +135,7 @@ class EmbeddedServer:
                 psycopg.connect(host=str(self._socket_dir), user=SUPERUSER, dbname="postgres").close()
             except psycopg.OperationalError as error:
                 if self._process.poll() is not None:
-                    raise RefusedToStart(f"The embedded server ended while it started; its log is {log}.") from error
+                    raise RefusedToStart(f"The embedded server ended while it started{_why(log)}; its log is {log}.") from error
                 if time.monotonic() > give_up_at:
                     raise RefusedToStart(f"The embedded server was not ready in {START_LIMIT_S} s; its log is {log}.") from error
                 time.sleep(0.02)
@@ -146,7 +152,7 @@ class EmbeddedServer:
             ensure_login(connection)
 
 
-def _ensure_cluster(cluster: Path, programs: Programs) -> None:
+def _ensure_cluster(cluster: Path, programs: Programs, lock: IO[str]) -> None:
     version = programs.run("postgres", "--version").split()[2].split(".")[0]
     if not (cluster / "PG_VERSION").exists():
         # Made beside its place and moved there whole: a run that was killed in the middle leaves nothing that looks finished.
@@ -156,9 +162,10 @@ def _ensure_cluster(cluster: Path, programs: Programs) -> None:
         programs.own(unfinished)
         programs.run(
             "initdb", "--pgdata", str(unfinished), "--username", SUPERUSER, "--auth", "trust", "--encoding", "UTF8",
-            "--locale", "C", "--no-instructions",
+            "--locale", "C", "--no-instructions", keeps_open=(lock.fileno(),),
         )  # fmt: skip
         unfinished.rename(cluster)
+        sync_folder(cluster.parent)
     found = (cluster / "PG_VERSION").read_text().strip()
     if found != version:
         raise RefusedToStart(
@@ -166,7 +173,7 @@ def _ensure_cluster(cluster: Path, programs: Programs) -> None:
         )
 
 
-def _launch(cluster: Path, socket_dir: Path, log: Path, programs: Programs) -> psutil.Popen:
+def _launch(cluster: Path, socket_dir: Path, log: Path, programs: Programs, lock: IO[str]) -> psutil.Popen:
     import psutil
 
     settings = {**_SETTINGS, "unix_socket_directories": str(socket_dir)}
@@ -183,87 +190,26 @@ def _launch(cluster: Path, socket_dir: Path, log: Path, programs: Programs) -> p
             umask=0o077,
             # Its own session: an interrupt at the terminal reaches the service alone, which then stops the server in order.
             start_new_session=True,
+            pass_fds=(lock.fileno(),),
             user=programs.account.uid if programs.account else None,
             group=programs.account.gid if programs.account else None,
             extra_groups=() if programs.account else None,
         )
 
 
-def _end_predecessor(cluster: Path) -> None:
-    """Shuts down a server of this cluster that outlived its service, and clears away the lock files of one that did not.
-
-    A process is recognised by its folder, not by the number in a lock file: after a reboot that number may be anybody's, and
-    in a container whose first process reaps nobody a dead server keeps its number. PostgreSQL would refuse to start over
-    either, and, asked to stop, signal a stranger. Its own guard, the lock files, is lifted only when nothing is left running.
-    """
-    import psutil
-
-    lock_file = cluster / "postmaster.pid"
-    lines = lock_file.read_text().splitlines() if lock_file.exists() else []
-    left_behind = [process for process in psutil.process_iter(["name"]) if _serves(process, cluster)]
-    for process in left_behind:
-        if lines and process.pid == int(lines[0]):
-            _shut_down(process)
-    for process in left_behind:  # its own processes end with it, and what does not is ended
-        if not _is_gone_within(process, STOP_LIMIT_S):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-            _is_gone_within(process, STOP_LIMIT_S)
-    socket_dir = Path(lines[4]) if len(lines) > 4 else cluster
-    if socket_dir.name.startswith(_SOCKET_DIR_PREFIX) and socket_dir.parent == _temporary():
-        shutil.rmtree(socket_dir, ignore_errors=True)
-    for left in (lock_file, cluster / _SOCKET_NAME, cluster / f"{_SOCKET_NAME}.lock"):
-        left.unlink(missing_ok=True)
-
-
-def _serves(process: psutil.Process, cluster: Path) -> bool:
-    import psutil
-
-    try:
-        return process.info["name"] == "postgres" and Path(process.cwd()) == cluster
-    except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
-        return False
-
-
-def _shut_down(process: psutil.Process) -> None:
-    """Fast, then immediate, then none at all: after either of the last two the next start recovers from the log."""
-    import psutil
-
-    for ending in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.send_signal(ending)
-        if _is_gone_within(process, STOP_LIMIT_S):
-            return
-
-
-def _is_gone_within(process: psutil.Process, limit_s: float) -> bool:
-    """Whether it ends in time. One that only waits for its parent to take notice of its end has ended."""
-    import psutil
-
-    give_up_at = time.monotonic() + limit_s
-    while time.monotonic() < give_up_at:
-        try:
-            if isinstance(process, psutil.Popen):
-                if process.poll() is not None:
-                    return True
-            elif process.status() == psutil.STATUS_ZOMBIE:
-                return True
-        except psutil.NoSuchProcess:
-            return True
-        time.sleep(0.01)
-    return False
+def _why(log: Path) -> str:
+    """The last thing the server said before it ended. Its log holds no content."""
+    lines = log.read_text("utf-8", "replace").splitlines()[-20:]
+    said = [line.partition("FATAL:")[2].strip(" .") for line in lines if "FATAL:" in line]
+    return f" ({said[-1]})" if said else ""
 
 
 def _socket_dir(cluster: Path, programs: Programs) -> Path:
-    if len(os.fsencode(cluster / _SOCKET_NAME)) < SOCKET_PATH_MAX_BYTES:
+    if len(os.fsencode(cluster / SOCKET_NAME)) < SOCKET_PATH_MAX_BYTES:
         return cluster
-    short = Path(tempfile.mkdtemp(prefix=_SOCKET_DIR_PREFIX, dir=_temporary()))
+    short = Path(tempfile.mkdtemp(prefix=SOCKET_DIR_PREFIX, dir=temporary()))
     programs.own(short)
     return short
-
-
-def _temporary() -> Path:
-    return Path("/tmp")  # tempfile's own may be long, and closed to others
 
 
 def exit_in_order_at_sigterm() -> None:

@@ -38,8 +38,8 @@ class Programs:
     bin: Path
     account: Account | None
 
-    def run(self, program: str, *arguments: str) -> str:
-        """Runs one program to its end and returns what it printed. Raises RefusedToStart."""
+    def run(self, program: str, *arguments: str, keeps_open: tuple[int, ...] = ()) -> str:
+        """Runs one program to its end and returns what it printed; it inherits these open files. Raises RefusedToStart."""
         try:
             done = subprocess.run(
                 [str(self.bin / program), *arguments],
@@ -49,6 +49,7 @@ class Programs:
                 cwd="/",
                 env=environment(),
                 umask=0o077,
+                pass_fds=keeps_open,
                 user=self.account.uid if self.account else None,
                 group=self.account.gid if self.account else None,
                 extra_groups=() if self.account else None,
