@@ -14,17 +14,16 @@ import pytest
 
 from coatcheck_client import Coatcheck
 from tests.cli.serving import COATCHECK, Machine, environment, served
+from tests.folders import open_folder
 
 LINE = "the standby listens on 10.20.30.40:6543 since Tuesday"
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    data_dir = tmp_path_factory.mktemp("served") / "data"
-    data_dir.parent.mkdir(exist_ok=True)
-    with served(data_dir) as said:
+def machine() -> Iterator[Machine]:
+    with open_folder() as folder, served(folder / "data") as said:
         assert said["url"].startswith("http://127.0.0.1:")
-        yield Machine(data_dir)
+        yield Machine(folder / "data")
 
 
 def conversation(turns: int = 60) -> list[dict[str, Any]]:
@@ -239,15 +238,16 @@ class TestWithoutAService:
     """A command starts the app in its own process, on data that a service has left, and stops it."""
 
     def test_a_command_works_alone_and_sees_what_the_service_kept(self, tmp_path: Path) -> None:
-        alone = Machine(tmp_path / "data")
         file = tmp_path / "day.json"
         file.write_text(json.dumps(conversation(20)), "utf-8")
 
-        with served(alone.data_dir):
-            (answer,) = alone.ok("compact", str(file))
-        assert not (alone.data_dir / "run.json").exists()
+        with open_folder() as folder:
+            alone = Machine(folder / "data")
+            with served(alone.data_dir):
+                (answer,) = alone.ok("compact", str(file))
+            assert not (alone.data_dir / "run.json").exists()
 
-        assert alone.run("window", answer["manifest_id"], "--json").json["messages"] == conversation(20)
-        # A service that died left its file behind; nothing answers there.
-        (alone.data_dir / "run.json").write_text(json.dumps({"url": "http://127.0.0.1:9", "pid": 1}), "utf-8")
-        assert [s["name"] for s in alone.run("sessions", "list", "--json").json] == ["day"]
+            assert alone.run("window", answer["manifest_id"], "--json").json["messages"] == conversation(20)
+            # A service that died left its file behind; nothing answers there.
+            (alone.data_dir / "run.json").write_text(json.dumps({"url": "http://127.0.0.1:9", "pid": 1}), "utf-8")
+            assert [s["name"] for s in alone.run("sessions", "list", "--json").json] == ["day"]

@@ -9,14 +9,16 @@ import pytest
 from coatcheck.cli.demo.command import default_folder, private_folder
 from coatcheck.domain.errors import RefusedToStart
 from tests.cli.serving import Machine
+from tests.folders import open_folder
 
 
-def test_the_demo_keeps_every_promise_and_does_so_again(tmp_path: Path) -> None:
-    machine = Machine(tmp_path / "data")
+def test_the_demo_keeps_every_promise_and_does_so_again() -> None:
     models = {"COATCHECK_EMBEDDER": "auto", "COATCHECK_RERANKER": "auto"}
 
-    first = machine.run("demo", "--json", **models)
-    second = machine.run("demo", "--json", **models)
+    with open_folder() as folder:
+        machine = Machine(folder / "data")
+        first = machine.run("demo", "--json", **models)
+        second = machine.run("demo", "--json", **models)
 
     assert first.code == second.code == 0, first.err + second.err
     said = first.json

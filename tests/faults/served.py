@@ -8,10 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+
+from tests.folders import open_folder
 
 COATCHECK = [sys.executable, "-c", "from coatcheck.cli import main; main()"]
 START_LIMIT_S = 60
@@ -19,10 +23,25 @@ DEATH_LIMIT_S = 60
 ROOT = Path(__file__).parents[2]
 
 
+@contextmanager
+def service(**environment: str) -> Iterator[Service]:
+    """A service in a folder of its own, which goes with it. A test that fails says what the service said."""
+    with open_folder() as folder:
+        one = Service(folder, **environment)
+        try:
+            yield one
+            one.close()
+        except BaseException as error:
+            error.add_note(f"The service said:\n{one.said()}")
+            one.end()
+            raise
+
+
 class Service:
     """The process, its data directory, and what it says. ``environment`` holds settings for every start."""
 
     def __init__(self, folder: Path, **environment: str) -> None:
+        self.folder = folder
         self.data_dir = folder / "data"
         self.log = folder / "serve.log"
         quick = {"COATCHECK_EMBEDDER": "hashing", "COATCHECK_RERANKER": "none", "COATCHECK_LOG_LEVEL": "warning"}
@@ -42,13 +61,13 @@ class Service:
         process = self.begin(crash_points, **environment)
         while time.monotonic() - started < START_LIMIT_S:
             if process.poll() is not None:
-                assert crash_points is not None, self._said()
-                assert process.returncode == -signal.SIGKILL, self._said()
+                assert crash_points is not None, self.said()
+                assert process.returncode == -signal.SIGKILL, self.said()
                 return None
             if self._is_ready():
                 return time.monotonic() - started
             time.sleep(0.02)
-        raise AssertionError(f"not ready in {START_LIMIT_S} s: {self._said()}")
+        raise AssertionError(f"not ready in {START_LIMIT_S} s: {self.said()}")
 
     def begin(self, crash_points: str | None = None, **environment: str) -> subprocess.Popen[bytes]:
         """Starts, and does not wait."""
@@ -93,6 +112,17 @@ class Service:
         self.terminate()
         self.ended(30)
 
+    def end(self) -> None:
+        """By force."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def said(self) -> str:
+        """The last of what it wrote, and of what its PostgreSQL did."""
+        logs = [path for path in (self.log, self.data_dir / "postgres.log") if path.exists()]
+        return "\n".join(path.read_text("utf-8", "replace")[-4_000:] for path in logs)
+
     def client(self) -> httpx.Client:
         """With the local key."""
         key = (self.data_dir / "local.key").read_text("ascii").strip()
@@ -105,9 +135,6 @@ class Service:
                 [sys.executable, "-m", module, *arguments],
                 env=self.environment, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
-
-    def _said(self) -> str:
-        return self.log.read_text("utf-8", "replace")[-4_000:]
 
     def _is_ready(self) -> bool:
         assert self._process is not None

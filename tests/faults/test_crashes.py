@@ -11,12 +11,11 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from tests.faults.points import named
-from tests.faults.served import Service, settled
+from tests.faults.served import Service, service, settled
 from tests.faults.survival import Clients, Figures, check, check_windows, clients
 
 pytestmark = pytest.mark.accept
@@ -56,31 +55,28 @@ class Series:
 
 
 @contextmanager
-def series(folder: Path, capsys: pytest.CaptureFixture[str], **environment: str) -> Iterator[Series]:
+def series(capsys: pytest.CaptureFixture[str], **environment: str) -> Iterator[Series]:
     """Under load until the block ends; then every retry completes, rows and points agree, and the figures are printed."""
-    service = Service(folder, **{"COATCHECK_LEASE_S": LEASE_S, **environment})
     figures = Figures()
-    try:
-        service.start()
-        with clients(service, folder) as them:
+    with service(**{"COATCHECK_LEASE_S": LEASE_S, **environment}) as served:
+        served.start()
+        with clients(served, served.folder) as them:
             them.wait_for_progress(3)
-            yield Series(service, them, figures)
+            yield Series(served, them, figures)
             them.wait_for_progress(3)
             them.stop()
-        scanned = settled(service)
-        check(service, them, figures, everything=True)
-        check_windows(service, them)
-        with capsys.disabled():
-            print(f"\n{figures}; scan with index: {scanned['progress']['segments']} segments, {scanned['findings_total']} findings")
-        assert scanned["findings_total"] == 0, scanned
-        assert figures.acknowledged > figures.kills
-        assert max(figures.starts_s) < READY_AGAIN_S
-    finally:
-        service.close()
+        scanned = settled(served)
+        check(served, them, figures, everything=True)
+        check_windows(served, them)
+    with capsys.disabled():
+        print(f"\n{figures}; scan with index: {scanned['progress']['segments']} segments, {scanned['findings_total']} findings")
+    assert scanned["findings_total"] == 0, scanned
+    assert figures.acknowledged > figures.kills
+    assert max(figures.starts_s) < READY_AGAIN_S
 
 
-def test_kill_at_every_named_point(tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]) -> None:
-    with series(tmp_path_factory.mktemp("points"), capsys) as one:
+def test_kill_at_every_named_point(capsys: pytest.CaptureFixture[str]) -> None:
+    with series(capsys) as one:
         for point in (*named("compaction"), *named("erasure")):
             one.kill()
             one.crash_at(f"{point}=kill@{random.randint(1, 4)}")
@@ -112,8 +108,8 @@ def test_kill_at_every_named_point(tmp_path_factory: pytest.TempPathFactory, cap
         one.again()
 
 
-def test_kill_at_fifty_random_moments(tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]) -> None:
-    with series(tmp_path_factory.mktemp("moments"), capsys) as one:
+def test_kill_at_fifty_random_moments(capsys: pytest.CaptureFixture[str]) -> None:
+    with series(capsys) as one:
         for _ in range(RANDOM_KILLS):
             time.sleep(random.uniform(0, 2))
             one.kill()
@@ -126,10 +122,8 @@ def test_kill_at_fifty_random_moments(tmp_path_factory: pytest.TempPathFactory, 
             one.again()
 
 
-def test_kill_at_random_moments_with_the_packaged_embedder(
-    tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with series(tmp_path_factory.mktemp("packaged"), capsys, COATCHECK_EMBEDDER="auto") as one:
+def test_kill_at_random_moments_with_the_packaged_embedder(capsys: pytest.CaptureFixture[str]) -> None:
+    with series(capsys, COATCHECK_EMBEDDER="auto") as one:
         for _ in range(5):
             time.sleep(random.uniform(0, 4))
             one.kill()

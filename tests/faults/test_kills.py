@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults import served
 from tests.faults.served import Service, settled
 from tests.faults.survival import Clients, Figures, check, check_windows, clients
 from tests.windows import request, window
@@ -19,12 +20,9 @@ READY_AGAIN_S = 30
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    one = Service(tmp_path_factory.mktemp("served"), COATCHECK_LEASE_S="3", COATCHECK_DRAIN_GRACE_S="10")
-    try:
+def service() -> Iterator[Service]:
+    with served.service(COATCHECK_LEASE_S="3", COATCHECK_DRAIN_GRACE_S="10") as one:
         yield one
-    finally:
-        one.close()
 
 
 def test_three_kills_under_load_lose_nothing_and_nothing_comes_back(
