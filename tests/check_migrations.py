@@ -19,7 +19,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-from coatcheck.store import policies
+from coatcheck.store import counting, policies
 from coatcheck.store.migrate import config, current_revision, migrate, migrations_folder, owner_connection
 from coatcheck.store.schema import SCHEMA_REVISION
 from coatcheck.store.tables import metadata
@@ -43,6 +43,10 @@ _CATALOGUE = sa.text("""
     SELECT 'column grant', table_name, column_name || ' ' || grantee || ' ' || privilege_type, ''
       FROM information_schema.column_privileges WHERE table_schema = 'public' AND grantee <> 'coatcheck_owner'
     UNION ALL
+    SELECT 'trigger', tgrelid::regclass::text, tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
+    UNION ALL
+    SELECT 'function', proname, '', prosrc || prosecdef FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+    UNION ALL
     SELECT 'row security', relname, relrowsecurity::text, relforcerowsecurity::text
       FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
      ORDER BY 1, 2, 3, 4
@@ -65,7 +69,7 @@ def policies_and_migrations_agree(postgres: Postgres) -> None:
         connection.exec_driver_sql("CREATE TABLE alembic_version (version_num varchar(32) NOT NULL)")
         connection.exec_driver_sql("ALTER TABLE alembic_version ADD CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)")
         metadata.create_all(connection)
-        for statement in policies.statements():
+        for statement in (*policies.statements(), *counting.statements()):
             connection.exec_driver_sql(statement)
         desired = _catalogue(connection)
     _must_be_equal(migrated, desired)

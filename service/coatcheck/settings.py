@@ -22,6 +22,7 @@ PREFIX = "COATCHECK_"
 _RESERVED = re.compile(r"^COATCHECK_(?:TEST_.*|.*_SERVICE_.*|.*_PORT(?:_.*)?|PORT(?:_.*)?|URL|API_KEY)$")
 
 Seconds = Annotated[float, Field(gt=0)]
+Rate = Annotated[float, Field(gt=0, le=1e12)]
 
 
 def default_data_dir() -> Path:
@@ -65,6 +66,12 @@ class Settings(BaseSettings):
     max_in_flight: int = Field(default=64, ge=1)
     max_plans: int = Field(default=2, ge=1)
     """Compactions planned at the same time; more wait."""
+    tenant_requests_per_minute: Rate | None = None
+    """For each tenant that has no limits of its own; so are the next four. None is no limit."""
+    tenant_bytes_per_minute: Rate | None = None
+    tenant_embedding_seconds_per_minute: Rate | None = None
+    tenant_max_segments: int | None = Field(default=None, ge=0)
+    tenant_max_bytes: int | None = Field(default=None, ge=0)
     drain_grace_s: Seconds = 20
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 

@@ -29,6 +29,7 @@ class Ids:
     repair: UUID = UNKNOWN
     reconcile: UUID = UNKNOWN
     rescan: UUID = UNKNOWN
+    tenant: UUID = UNKNOWN
 
 
 NOTHING = Ids()
@@ -90,6 +91,8 @@ EXPORTED = (
 
 PUBLIC = {("GET", "/livez"), ("GET", "/readyz"), ("GET", "/progressz"), ("GET", "/metrics")}
 
+LIMITS = "/v1/admin/tenants/{tenant}/limits"
+
 EVERY_OPERATION: dict[tuple[str, str], Row] = {
     ("POST", "/v1/compactions"): Row(Operation.COMPACT, "/v1/compactions", request("s"), session_in_body=True, status=201),
     ("POST", "/v1/recall"): Row(Operation.RECALL, "/v1/recall", {"query": "pool exhausted"}, session_in_body=True),
@@ -118,4 +121,6 @@ EVERY_OPERATION: dict[tuple[str, str], Row] = {
     ("DELETE", "/v1/admin/keys/{key_id}"): Row(Operation.KEYS, "/v1/admin/keys/{key}", status=204),
     ("GET", "/v1/admin/tenants"): Row(Operation.TENANTS, "/v1/admin/tenants"),
     ("POST", "/v1/admin/tenants"): Row(Operation.TENANTS, "/v1/admin/tenants", {"name": "n"}, status=201),
+    ("GET", "/v1/admin/tenants/{tenant_id}/limits"): Row(Operation.TENANTS, LIMITS),
+    ("PUT", "/v1/admin/tenants/{tenant_id}/limits"): Row(Operation.TENANTS, LIMITS, {}),
 }

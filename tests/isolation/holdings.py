@@ -18,8 +18,17 @@ async def holdings_of(person: Person, mark: str) -> Ids:
     left = await left_by(person, mark)
     key = await person.http.post("/v1/admin/keys", json={"name": mark, "operations": ["read"]})
     assert key.status_code == 201, key.text
+    tenant = await person.http.post("/v1/admin/tenants", json={"name": mark})
+    assert tenant.status_code == 201, tenant.text
     jobs = {}
     for name, kind in JOBS.items():
         started = await person.http.post(f"/v1/admin/{kind}")
         jobs[name] = (await followed(person.http, started.headers["location"]))["job_id"]
-    return Ids(session=left.session, manifest=left.manifest, sha256=left.sha256, key=key.json()["key_id"], **jobs)
+    return Ids(
+        session=left.session,
+        manifest=left.manifest,
+        sha256=left.sha256,
+        key=key.json()["key_id"],
+        tenant=tenant.json()["tenant_id"],
+        **jobs,
+    )

@@ -25,7 +25,8 @@ MODULES = modules()
 
 TENANT_WALKS = {
     "app.bootstrap", "app.directory", "app.offline",
-    "memory.keys", "memory.readiness", "memory.reconcile", "memory.restore", "memory.startup",
+    "memory.keys", "memory.limits", "memory.tenant_limits", "memory.readiness", "memory.reconcile",
+    "memory.restore", "memory.startup",
 }  # fmt: skip
 """Who may enter a tenant that no caller's context named: starts, workers and the directory of credentials."""
 

@@ -7,13 +7,18 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from uuid import UUID
 
 import pytest
 
 from coatcheck.domain.errors import Overloaded, StageUnavailable
+from coatcheck.identity.scopes import tenant_scope
 from coatcheck.models.hashing import HashingEmbedder
 from coatcheck.models.lanes import BATCH_CHARS, EmbeddingLanes
 from coatcheck.ops.progress import ProgressBoard, standard_stages
+
+TENANT = tenant_scope(UUID(int=1))
+OTHER = tenant_scope(UUID(int=2))
 
 
 class GatedEmbedder(HashingEmbedder):
@@ -73,17 +78,17 @@ async def until(condition: Callable[[], bool]) -> None:
 async def test_results_come_in_the_order_of_the_texts() -> None:
     texts = [f"text {n} " * (n * 7 % 13 + 1) for n in range(60)]
     async with lanes_over(HashingEmbedder()) as lanes:
-        assert await lanes.embed_passages(texts) == HashingEmbedder().embed_passages(texts)
-        assert await lanes.token_offsets(texts) == HashingEmbedder().token_offsets(texts)
-        assert await lanes.embed_query("alpha") == HashingEmbedder().embed_query("alpha")
-        assert await lanes.embed_passages([]) == []
+        assert await lanes.embed_passages(TENANT, texts) == HashingEmbedder().embed_passages(texts)
+        assert await lanes.token_offsets(TENANT, texts) == HashingEmbedder().token_offsets(texts)
+        assert await lanes.embed_query(TENANT, "alpha") == HashingEmbedder().embed_query("alpha")
+        assert await lanes.embed_passages(TENANT, []) == []
 
 
 async def test_batches_are_small_in_texts_and_in_characters() -> None:
     embedder = GatedEmbedder()
     embedder.leave.release(100)
     async with lanes_over(embedder, batch=3) as lanes:
-        await lanes.embed_passages(["short"] * 7 + ["x" * (BATCH_CHARS - 10)] * 2)
+        await lanes.embed_passages(TENANT, ["short"] * 7 + ["x" * (BATCH_CHARS - 10)] * 2)
 
     assert embedder.done == [("passages", count) for count in (1, 3, 3, 2)]
 
@@ -91,9 +96,9 @@ async def test_batches_are_small_in_texts_and_in_characters() -> None:
 async def test_a_query_waits_for_one_batch_and_passes_the_rest() -> None:
     embedder = GatedEmbedder()
     async with lanes_over(embedder, batch=2) as lanes:
-        ingest = asyncio.create_task(lanes.embed_passages(["text"] * 10))
+        ingest = asyncio.create_task(lanes.embed_passages(TENANT, ["text"] * 10))
         await until(embedder.in_work.is_set)
-        query = asyncio.create_task(lanes.embed_query("alpha"))
+        query = asyncio.create_task(lanes.embed_query(TENANT, "alpha"))
         await asyncio.sleep(0.02)
 
         embedder.leave.release(2)
@@ -108,9 +113,9 @@ async def test_a_query_waits_for_one_batch_and_passes_the_rest() -> None:
 async def test_two_ingests_take_turns() -> None:
     embedder = GatedEmbedder()
     async with lanes_over(embedder, batch=1) as lanes:
-        long = asyncio.create_task(lanes.embed_passages(["long"] * 50))
+        long = asyncio.create_task(lanes.embed_passages(TENANT, ["long"] * 50))
         await until(embedder.in_work.is_set)
-        short = asyncio.create_task(lanes.embed_passages(["short"] * 2))
+        short = asyncio.create_task(lanes.embed_passages(TENANT, ["short"] * 2))
 
         for _ in range(8):
             embedder.leave.release()
@@ -125,43 +130,43 @@ async def test_two_ingests_take_turns() -> None:
 async def test_more_calls_than_can_wait_are_refused_at_once() -> None:
     embedder = GatedEmbedder()
     async with lanes_over(embedder, max_waiting=2) as lanes:
-        waiting = [asyncio.create_task(lanes.embed_passages(["text"])) for _ in range(2)]
+        waiting = [asyncio.create_task(lanes.embed_passages(TENANT, ["text"])) for _ in range(2)]
         await asyncio.sleep(0.01)
 
         with pytest.raises(Overloaded):
-            await lanes.embed_passages(["one too many"])
+            await lanes.embed_passages(TENANT, ["one too many"])
 
         embedder.leave.release(100)
         await asyncio.gather(*waiting)
-        await lanes.embed_passages(["room again"])
+        await lanes.embed_passages(TENANT, ["room again"])
 
 
 async def test_a_late_query_is_unavailable_and_is_not_worked_on_any_more() -> None:
     embedder = GatedEmbedder()
     async with lanes_over(embedder, query_limit_s=0.05) as lanes:
-        ingest = asyncio.create_task(lanes.embed_passages(["text"]))
+        ingest = asyncio.create_task(lanes.embed_passages(TENANT, ["text"]))
         await until(embedder.in_work.is_set)
 
         with pytest.raises(StageUnavailable, match="late"):
-            await lanes.embed_query("alpha")
+            await lanes.embed_query(TENANT, "alpha")
 
         embedder.leave.release(100)
         await ingest
-        await lanes.embed_passages(["another"])
+        await lanes.embed_passages(TENANT, ["another"])
         assert ("query", 1) not in embedder.done
 
 
 async def test_a_cancelled_ingest_takes_the_rest_of_its_batches_along() -> None:
     embedder = GatedEmbedder()
     async with lanes_over(embedder, batch=1) as lanes:
-        ingest = asyncio.create_task(lanes.embed_passages(["text"] * 100))
+        ingest = asyncio.create_task(lanes.embed_passages(TENANT, ["text"] * 100))
         await until(embedder.in_work.is_set)
 
         ingest.cancel()
         with pytest.raises(asyncio.CancelledError):
             await ingest
         embedder.leave.release(100)
-        await lanes.embed_query("alpha")
+        await lanes.embed_query(TENANT, "alpha")
 
         assert embedder.done == [("passages", 1), ("query", 1)]
 
@@ -178,24 +183,24 @@ async def test_a_failing_model_is_unavailable_and_the_next_call_works() -> None:
 
     async with lanes_over(Failing()) as lanes:
         with pytest.raises(StageUnavailable):
-            await lanes.embed_query("alpha")
+            await lanes.embed_query(TENANT, "alpha")
 
-        assert await lanes.embed_query("alpha") == HashingEmbedder().embed_query("alpha")
+        assert await lanes.embed_query(TENANT, "alpha") == HashingEmbedder().embed_query("alpha")
 
 
 async def test_closing_refuses_what_waits_and_what_comes() -> None:
     embedder = GatedEmbedder()
     async with lanes_over(embedder) as lanes:
-        first = asyncio.create_task(lanes.embed_passages(["in work"]))
+        first = asyncio.create_task(lanes.embed_passages(TENANT, ["in work"]))
         await until(embedder.in_work.is_set)
-        waiting = asyncio.create_task(lanes.embed_passages(["waits"]))
+        waiting = asyncio.create_task(lanes.embed_passages(TENANT, ["waits"]))
         await asyncio.sleep(0.01)
         closing = asyncio.create_task(lanes.close())
 
         with pytest.raises(StageUnavailable, match="shutting down"):
             await waiting
         with pytest.raises(StageUnavailable, match="shutting down"):
-            await lanes.embed_query("too late")
+            await lanes.embed_query(TENANT, "too late")
         embedder.leave.release(100)
 
         assert len(await first) == 1
@@ -207,19 +212,19 @@ async def test_the_progress_board_sees_the_work_and_a_stuck_embedder_is_not_aske
     board = ProgressBoard(standard_stages(60), lambda: now)
     embedder = GatedEmbedder()
     async with lanes_over(embedder, board=board) as lanes:
-        ingest = asyncio.create_task(lanes.embed_passages(["text"]))
+        ingest = asyncio.create_task(lanes.embed_passages(TENANT, ["text"]))
         await until(embedder.in_work.is_set)
         (report,) = [report for report in board.reports() if report.name == "embed"]
         assert report.in_flight == 1
 
         now = 61.0
         with pytest.raises(StageUnavailable, match="does not move"):
-            await lanes.embed_query("alpha")
+            await lanes.embed_query(TENANT, "alpha")
 
         embedder.leave.release(100)
         await ingest
         assert board.stuck(vital=False) == ()
-        await lanes.embed_query("alpha")
+        await lanes.embed_query(TENANT, "alpha")
 
 
 async def test_a_busy_lane_answers_queries_quickly() -> None:
@@ -229,14 +234,51 @@ async def test_a_busy_lane_answers_queries_quickly() -> None:
             return super().embed_passages(texts)
 
     async with lanes_over(Sleeping(), batch=1) as lanes:
-        ingest = asyncio.create_task(lanes.embed_passages(["text"] * 200))
+        ingest = asyncio.create_task(lanes.embed_passages(TENANT, ["text"] * 200))
         await asyncio.sleep(0.05)
 
         started = time.monotonic()
         for _ in range(5):
-            await lanes.embed_query("alpha")
+            await lanes.embed_query(TENANT, "alpha")
         waited_s = (time.monotonic() - started) / 5
 
         ingest.cancel()
         await asyncio.gather(ingest, return_exceptions=True)
         assert waited_s < 0.5
+
+
+async def test_a_tenant_with_many_calls_gets_one_batch_between_two_of_anothers() -> None:
+    embedder = GatedEmbedder()
+    async with lanes_over(embedder, batch=2) as lanes:
+        many = [asyncio.create_task(lanes.embed_passages(TENANT, ["text"] * 6)) for _ in range(10)]
+        await until(embedder.in_work.is_set)
+        one = asyncio.create_task(lanes.embed_passages(OTHER, ["other"] * 3))
+        await asyncio.sleep(0.02)
+
+        for _ in range(6):
+            embedder.leave.release()
+            await asyncio.sleep(0.02)
+
+        assert one.done()
+        assert ("passages", 1) in embedder.done[:4]  # the rest of the other tenant's three
+        embedder.leave.release(1_000)
+        await asyncio.gather(*many)
+
+
+async def test_the_time_of_the_work_is_the_tenants_and_waiting_is_nobodys() -> None:
+    worked: list[tuple[UUID, float]] = []
+    embedder = GatedEmbedder()
+    lanes = EmbeddingLanes(
+        embedder, ProgressBoard(standard_stages(60)), worked=lambda tenant_id, seconds: worked.append((tenant_id, seconds))
+    )
+    first = asyncio.create_task(lanes.embed_passages(TENANT, ["text"]))
+    await until(embedder.in_work.is_set)
+    second = asyncio.create_task(lanes.embed_query(OTHER, "text"))
+    await asyncio.sleep(0.3)
+
+    embedder.leave.release(2)
+    await asyncio.gather(first, second)
+    await lanes.close()
+
+    assert [tenant_id for tenant_id, _ in worked] == [TENANT.tenant_id, OTHER.tenant_id]
+    assert worked[0][1] >= 0.3 > worked[1][1]

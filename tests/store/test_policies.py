@@ -11,7 +11,7 @@ from coatcheck.store import policies
 from coatcheck.store.schema import APP_ROLE, LOGIN_ROLE, OWNER_ROLE, WORKER_ROLE
 from tests.postgres import Postgres
 
-OPEN_TABLES = {"alembic_version", "tenants", "issuers", "generations"}
+OPEN_TABLES = {"alembic_version", "tenants", "issuers", "generations", "root_keys"}
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def catalogue(postgres: Postgres) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-def test_row_security_is_enabled_and_forced_on_every_table_but_four(catalogue: psycopg.Connection) -> None:
+def test_row_security_is_enabled_and_forced_on_every_table_but_five(catalogue: psycopg.Connection) -> None:
     rows = catalogue.execute(
         "SELECT relname, relrowsecurity, relforcerowsecurity FROM pg_class"
         " WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')"

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from coatcheck_client.flows import Flow, Pause, Send, json_body, read, request, without_nulls
 from coatcheck_client.operations import JSON
-from coatcheck_client.wire import JobOut, KeyOut, KeyPage, TenantOut, TenantPage
+from coatcheck_client.wire import JobOut, KeyOut, KeyPage, TenantLimits, TenantLimitsOut, TenantOut, TenantPage
 
 Progress = Callable[[JobOut], None]
 FIRST_POLL_S = 0.05
@@ -85,6 +85,17 @@ def tenants() -> Flow[list[TenantOut]]:
 def create_tenant(name: str) -> Flow[TenantOut]:
     """Makes a tenant. ``key`` in the answer is its first operator's, shown this once."""
     return (yield from read(Send("POST", "/v1/admin/tenants", json_body({"name": name}), headers=JSON), TenantOut))
+
+
+def tenant_limits(tenant_id: UUID | str) -> Flow[TenantLimitsOut]:
+    """What a tenant may take, and what it has stored."""
+    return (yield from read(Send("GET", f"/v1/admin/tenants/{tenant_id}/limits"), TenantLimitsOut))
+
+
+def set_tenant_limits(tenant_id: UUID | str, limits: TenantLimits) -> Flow[TenantLimitsOut]:
+    """Sets all of a tenant's own limits; what is null is the installation's default."""
+    body = json_body(limits.model_dump(exclude_none=True))
+    return (yield from read(Send("PUT", f"/v1/admin/tenants/{tenant_id}/limits", body, headers=JSON), TenantLimitsOut))
 
 
 def _job(kind: str, options: dict[str, bool], on_progress: Progress | None) -> Flow[JobOut]:

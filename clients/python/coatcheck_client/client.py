@@ -113,6 +113,8 @@ class Coatcheck:
     rotate_key = _Blocking(administration.rotate_key)
     tenants = _Blocking(administration.tenants)
     create_tenant = _Blocking(administration.create_tenant)
+    tenant_limits = _Blocking(administration.tenant_limits)
+    set_tenant_limits = _Blocking(administration.set_tenant_limits)
 
     def export(self, session_id: UUID | str) -> Iterator[bytes]:
         """A session's export (NDJSON) as it arrives, in chunks that need not end at a line's end."""
@@ -201,6 +203,8 @@ class AsyncCoatcheck:
     rotate_key = _Awaiting(administration.rotate_key)
     tenants = _Awaiting(administration.tenants)
     create_tenant = _Awaiting(administration.create_tenant)
+    tenant_limits = _Awaiting(administration.tenant_limits)
+    set_tenant_limits = _Awaiting(administration.set_tenant_limits)
 
     async def export(self, session_id: UUID | str) -> AsyncIterator[bytes]:
         """A session's export (NDJSON) as it arrives, in chunks that need not end at a line's end."""

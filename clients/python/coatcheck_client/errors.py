@@ -100,7 +100,7 @@ class Conflict(ProblemError):
 class TryLater(ProblemError):
     """The service kept what it could; the same request again, later, will do. The window must stay where it is."""
 
-    slugs = (
+    slugs: ClassVar[tuple[str, ...]] = (
         "in-progress",
         "overloaded",
         "draining",
@@ -111,6 +111,18 @@ class TryLater(ProblemError):
         "stage-unavailable",
         "redaction-failed",
     )
+
+
+class RateLimited(TryLater):
+    """The tenant has taken as much as it may for now: ``retry_after_s`` says when there is more."""
+
+    slugs = ("rate-limited",)
+
+
+class QuotaExceeded(ProblemError):
+    """The tenant has stored as much as it may. Nothing of this request was; room has to be made, or the limit raised."""
+
+    slugs = ("quota-exceeded",)
 
 
 def problem_error(problem: Problem, retry_after_s: float | None = None) -> ProblemError:
@@ -125,6 +137,8 @@ def slug_of(problem_type: str) -> str:
 
 _BY_SLUG: dict[str, type[ProblemError]] = {
     slug: error
-    for error in (Unauthenticated, Forbidden, NotFound, Erased, InvalidRequest, NoProgress, Conflict, TryLater)
+    for error in (
+        Unauthenticated, Forbidden, NotFound, Erased, InvalidRequest, NoProgress, Conflict, TryLater, RateLimited, QuotaExceeded,
+    )
     for slug in error.slugs
-}
+}  # fmt: skip

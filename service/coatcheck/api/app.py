@@ -21,10 +21,11 @@ from coatcheck.api import (
     recall,
     segments,
     sessions,
+    tenants,
 )
 from coatcheck.api.counting import counted
 from coatcheck.api.dependencies import Caller
-from coatcheck.api.edge import Edge, Limits
+from coatcheck.api.edge import Edge, Limits, TenantAdmission
 from coatcheck.api.gate import Gate
 from coatcheck.api.responses import AsciiJson
 from coatcheck.domain.ports import IdFactory
@@ -34,13 +35,14 @@ from coatcheck.ops.metrics import Metrics
 from coatcheck.ops.progress import ProgressBoard
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
-ROUTERS = (compactions, recall, manifests, segments, sessions, imports, jobs, keys, probes)
+ROUTERS = (compactions, recall, manifests, segments, sessions, imports, jobs, keys, tenants, probes)
 
 
 def create_api(
     services: Services,
     *,
     authenticator: Authenticator,
+    admission: TenantAdmission,
     gate: Gate,
     limits: Limits,
     metrics: Metrics,
@@ -59,7 +61,7 @@ def create_api(
     app.state.readiness = probes.RecentReadiness(services.readiness)
     for path, mounted in (mounts or {}).items():
         app.router.routes.append(Route(path, mounted))
-    return Edge(app, authenticator=authenticator, gate=gate, limits=limits, metrics=metrics, new_id=new_id)
+    return Edge(app, authenticator=authenticator, admission=admission, gate=gate, limits=limits, metrics=metrics, new_id=new_id)
 
 
 def routed_app(lifespan: Lifespan | None = None) -> FastAPI:

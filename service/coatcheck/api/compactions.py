@@ -19,6 +19,7 @@ from coatcheck.domain.errors import (
     NoProgress,
     NotFound,
     ProjectionPending,
+    QuotaExceeded,
     RedactionFailed,
     StageUnavailable,
     VisibilityConflict,
@@ -37,7 +38,7 @@ router = APIRouter(tags=["compaction"])
         200: {"model": CompactionResponse, "description": "A completed duplicate: the same body."},
         **problems(
             NotFound, InProgress, VisibilityConflict, Erased, InvalidWindow, EmptyWindow, NoProgress, IdempotencyConflict,
-            ProjectionPending, IndexUnavailable, StageUnavailable, RedactionFailed,
+            QuotaExceeded, ProjectionPending, IndexUnavailable, StageUnavailable, RedactionFailed,
         ),
     },
     openapi_extra=takes(CompactionRequest, with_key=True),

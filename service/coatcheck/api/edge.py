@@ -1,6 +1,6 @@
 """The edge: pure ASGI ahead of routing and of any parsing.
 
-    request id -> drain -> authentication -> admission -> deadline -> body limit -> the app
+    request id -> drain -> authentication -> the tenant's limits -> admission -> deadline -> body limit -> the app
 
 A stranger's request is answered before its body is read; what the app raises leaves as a problem; every answer is counted and
 logged by its route's template, never by its path.
@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
 
 import structlog
 from starlette.datastructures import MutableHeaders
@@ -46,14 +49,39 @@ class Limits:
     """The longest a body may stand still while it arrives."""
 
 
+class TenantAdmission(Protocol):
+    """What a tenant may take, asked before any of its request's body is read. ``memory.limits.Limiter`` is one."""
+
+    async def admit(self, tenant_id: UUID, announced_bytes: int) -> None:
+        """Raises RateLimited."""
+        ...
+
+    def arrived(self, tenant_id: UUID, size: int) -> None:
+        """Bytes that were not announced. Raises RateLimited."""
+        ...
+
+    def owe(self, tenant_id: UUID, size: int) -> None:
+        """The same, of a request that is not broken off for it."""
+        ...
+
+
 class Edge:
     """The outermost ASGI app."""
 
     def __init__(
-        self, app: ASGIApp, *, authenticator: Authenticator, gate: Gate, limits: Limits, metrics: Metrics, new_id: IdFactory
+        self,
+        app: ASGIApp,
+        *,
+        authenticator: Authenticator,
+        admission: TenantAdmission,
+        gate: Gate,
+        limits: Limits,
+        metrics: Metrics,
+        new_id: IdFactory,
     ) -> None:
         self._app = app
         self._authenticator = authenticator
+        self._admission = admission
         self._gate = gate
         self._limits = limits
         self._metrics = metrics
@@ -91,10 +119,15 @@ class Edge:
             return
         self._gate.check_open()
         asked.context = await self._authenticator.authenticate(headers.authorization(scope["headers"]))
+        tenant_id, streamed = asked.context.tenant_id, scope["path"] in STREAMED
+        announced = headers.announced_length(scope["headers"])
+        most = announced or 0 if streamed else min(announced or 0, self._limits.max_body_bytes)
+        await self._admission.admit(tenant_id, most)
         with self._gate.pass_through(), self._metrics.in_flight.track_inprogress():
             asked.deadline_s = headers.deadline_s(scope["headers"], self._limits.deadline_s, self._limits.max_deadline_s)
-            body = _Body(receive, scope["headers"], self._limits)
-            if scope["path"] in STREAMED:
+            charge = self._admission.owe if streamed else self._admission.arrived
+            body = _Body(receive, announced, self._limits, lambda size: charge(tenant_id, size))
+            if streamed:
                 await self._app(scope, body.next, answer.send)
             else:
                 await body.read_whole()
@@ -147,19 +180,23 @@ class _Answer:
 class _Body:
     """The way in: counts what really arrives, whatever the headers announce."""
 
-    def __init__(self, receive: Receive, fields: headers.RawHeaders, limits: Limits) -> None:
+    def __init__(self, receive: Receive, announced: int | None, limits: Limits, charge: Callable[[int], None]) -> None:
         self._receive = receive
         self._limits = limits
-        self._announced = headers.announced_length(fields)
+        self._announced = announced
+        self._charge = charge
         self._whole: bytes | None = None
 
     async def next(self) -> Message:
-        """The next message of a body of any length. Raises RequestTimeout when none comes in time."""
+        """The next message of a body of any length. Raises RequestTimeout when none comes in time, RateLimited."""
         try:
             async with asyncio.timeout(self._limits.body_pause_s):
-                return await self._receive()
+                message = await self._receive()
         except TimeoutError as error:
             raise RequestTimeout from error
+        if self._announced is None and message.get("body"):
+            self._charge(len(message["body"]))
+        return message
 
     async def read_whole(self) -> None:
         """Raises TooLarge as soon as the body is known to be, RequestTimeout when it stands still."""

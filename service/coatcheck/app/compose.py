@@ -39,6 +39,7 @@ from coatcheck.index.passages import dense_worthy
 from coatcheck.memory import services, startup
 from coatcheck.memory.collaborators import Collaborators, Standing
 from coatcheck.memory.journal import ErasureJournal
+from coatcheck.memory.limits import Limiter, default_limits
 from coatcheck.memory.services import UseCases
 from coatcheck.memory.startup import Opened, Startup
 from coatcheck.ops import faults
@@ -141,6 +142,7 @@ async def composed(
         asgi = create_api(
             use_cases.services,
             authenticator=authenticator,
+            admission=parts.limiter,
             gate=gate,
             limits=Limits(settings.max_body_bytes, settings.deadline_s, settings.max_deadline_s),
             metrics=parts.metrics,
@@ -197,6 +199,7 @@ async def _catch_up(on: Foundations, parts: Collaborators, starting: Startup) ->
 
 def _parts(on: Foundations, database: Database, owner: str) -> Collaborators:
     settings = on.settings
+    metrics = Metrics(on.board)
     journal = ErasureJournal(settings.erasure_journal or on.directory.journal, owner, on.keyring.journal_key())
     return Collaborators(
         settings=settings,
@@ -210,7 +213,8 @@ def _parts(on: Foundations, database: Database, owner: str) -> Collaborators:
         journal=journal,
         clock=utc_now,
         new_id=uuid7,
-        metrics=Metrics(on.board),
+        metrics=metrics,
+        limiter=Limiter(database, default_limits(settings), on.models.embedding, metrics),
         progress=on.board,
         generation=on.generation.generation,
         owner=owner,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from coatcheck.domain.ports import Reranker
 from coatcheck.models import build_embedder, build_reranker
 from coatcheck.models.lanes import EmbeddingLanes
+from coatcheck.ops.meter import Meter
 from coatcheck.ops.progress import ProgressBoard
 from coatcheck.settings import Settings
 
@@ -19,6 +20,8 @@ class Models:
     reranker: Reranker | None
     reasons: dict[str, str]
     """Why a model is absent, by stage."""
+    embedding: Meter = field(default_factory=Meter)
+    """Seconds of the embedder's work by tenant, until they are charged."""
 
     @property
     def embedder_revision(self) -> str:
@@ -36,6 +39,9 @@ class Models:
 def open_models(settings: Settings, board: ProgressBoard) -> Models:
     """Finds the models that the settings name; blocks while a hub is asked. Raises RefusedToStart for an absent one."""
     embedder, reranker = build_embedder(settings.embedder), build_reranker(settings.reranker)
-    lanes = EmbeddingLanes(embedder.model, board, batch=settings.embed_batch) if embedder.model is not None else None
+    meter = Meter()
+    lanes = None
+    if embedder.model is not None:
+        lanes = EmbeddingLanes(embedder.model, board, batch=settings.embed_batch, worked=meter.add)
     reasons = {name: built.reason for name, built in (("embedder", embedder), ("reranker", reranker)) if built.model is None}
-    return Models(lanes, reranker.model, reasons)
+    return Models(lanes, reranker.model, reasons, meter)

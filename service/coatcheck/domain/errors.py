@@ -5,6 +5,7 @@ The class docstring is the problem's title. A detail never repeats content of a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -24,7 +25,7 @@ class CoatcheckError(Exception):
     slug: ClassVar[str] = "internal"
     status: ClassVar[int] = 500
     retryable: ClassVar[bool] = False
-    retry_after_s: ClassVar[int | None] = None
+    retry_after_s: int | None = None
 
     def __init__(self, detail: str = "", *, errors: Sequence[FieldError] = ()) -> None:
         super().__init__(detail)
@@ -124,6 +125,22 @@ class IdempotencyConflict(CoatcheckError):
     """The idempotency key was used for another request."""
 
     slug, status = "idempotency-conflict", 422
+
+
+class RateLimited(CoatcheckError):
+    """The tenant has taken as much as it may for now."""
+
+    slug, status, retryable, retry_after_s = "rate-limited", 429, True, 60
+
+    def __init__(self, detail: str = "", *, wait_s: float = 60.0) -> None:
+        super().__init__(detail)
+        self.retry_after_s = max(1, math.ceil(wait_s - 1e-6))
+
+
+class QuotaExceeded(CoatcheckError):
+    """The tenant has stored as much as it may; room comes from erasing, from retention, or from a higher limit."""
+
+    slug, status, retryable, retry_after_s = "quota-exceeded", 429, True, 3600
 
 
 class Overloaded(CoatcheckError):

@@ -137,17 +137,20 @@ class Reranker(Protocol):
 
 
 class EmbeddingLanes(Protocol):
-    """The embedder behind a worker that lets queries pass ahead of ingest. Raises StageUnavailable, Overloaded."""
+    """The embedder behind a worker that lets queries pass ahead of ingest, and tenants take turns.
+
+    Raises StageUnavailable, Overloaded.
+    """
 
     revision: str
     dimensions: int
     input_tokens: int
 
-    async def token_offsets(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]: ...
+    async def token_offsets(self, scope: TenantScope, texts: Sequence[str]) -> list[list[tuple[int, int]]]: ...
 
-    async def embed_passages(self, texts: Sequence[str]) -> list[list[float]]: ...
+    async def embed_passages(self, scope: TenantScope, texts: Sequence[str]) -> list[list[float]]: ...
 
-    async def embed_query(self, text: str) -> list[float]: ...
+    async def embed_query(self, scope: TenantScope, text: str) -> list[float]: ...
 
 
 class VectorIndex(Protocol):

@@ -9,6 +9,7 @@ from coatcheck.compaction.redaction.redactor import Redactor
 from coatcheck.domain.ports import Clock, EmbeddingLanes, IdFactory, Reranker, VectorIndex
 from coatcheck.identity.keyring import Keyring
 from coatcheck.memory.journal import ErasureJournal
+from coatcheck.memory.limits import Limiter
 from coatcheck.ops.metrics import Metrics
 from coatcheck.ops.progress import ProgressBoard
 from coatcheck.settings import Settings
@@ -56,6 +57,7 @@ class Collaborators:
     clock: Clock
     new_id: IdFactory
     metrics: Metrics
+    limiter: Limiter
     progress: ProgressBoard
     generation: Generation
     owner: str

@@ -99,6 +99,7 @@ class Compact:
     async def __call__(self, context: RequestContext, command: CompactionCommand) -> Compacted:
         """Raises what contract.md lists for compactions; nothing is stored by a request that is refused."""
         context.require("compact")
+        await self._parts.limiter.require_embedding(context.tenant_scope)
         asked = self._ask(context, command)
         flight = _flight(asked)
         joined = self._flights.joined(flight)
@@ -141,6 +142,7 @@ class Compact:
         session, stored = await self._parts.database.read(asked.context.scope, lambda tx: self._standing(asked, tx))
         if stored is not None:
             return await self._again(asked, stored, flight)
+        await self._parts.limiter.require_room(asked.context.tenant_scope)
         visibility = Visibility.parse(asked.request.visibility or "conversation")
         planned_session = session or await new_session(self._parts, asked.context, asked.request.session, visibility)
         run, plan = await self._plan(asked, planned_session, is_new=session is None)

@@ -33,8 +33,9 @@ async def persist(
 ) -> Run | None:
     """The run as stored; None when the same request was stored by another process meanwhile, and nothing was written.
 
-    Raises SessionRaced when what the plan was made for is not so any more.
+    Raises SessionRaced when what the plan was made for is not so any more, QuotaExceeded when it does not fit.
     """
+    limits = await parts.limiter.of(context.tenant_id)
 
     async def work(tx: WriteTransaction) -> Run | None:
         await sessions.share(tx, session.session_id)
@@ -53,6 +54,7 @@ async def persist(
         await reach_async("inside-persist")
         await entries.insert(tx, session.session_id, run.manifest_id, plan.entries)
         await outbox.enqueue(tx, parts.new_id(), OutboxKind.UPSERT, session.session_id, manifest_id=run.manifest_id)
+        await parts.limiter.check_fits(tx, limits)
         return stored
 
     if not is_new:

@@ -114,9 +114,9 @@ class Projector:
 
     async def _points(self, scope: TenantScope, session: Session, sources: Sequence[_Source]) -> list[list[IndexPoint]]:
         texts = [scalar_text(_embedded_text(source.stored)) for source in sources]
-        spans = await self._spans(texts)
+        spans = await self._spans(scope, texts)
         pieces = [text[span.start : span.end] for text, group in zip(texts, spans, strict=True) for span in group]
-        vectors = iter(await self._vectors(pieces))
+        vectors = iter(await self._vectors(scope, pieces))
 
         def build() -> list[list[IndexPoint]]:
             return [
@@ -127,22 +127,22 @@ class Projector:
         # The lexical analysis of a slice takes a tenth of a second: beside the event loop.
         return await asyncio.to_thread(build)
 
-    async def _spans(self, texts: Sequence[str]) -> list[list[PassageSpan]]:
+    async def _spans(self, scope: TenantScope, texts: Sequence[str]) -> list[list[PassageSpan]]:
         lanes = self._parts.lanes
         worthy = [lanes is not None and dense_worthy(text) for text in texts]
         read = [text for text, wanted in zip(texts, worthy, strict=True) if wanted]
-        offsets = iter(await lanes.token_offsets(read) if lanes is not None and read else [])
+        offsets = iter(await lanes.token_offsets(scope, read) if lanes is not None and read else [])
         return [
             split(text, next(offsets), lanes.input_tokens) if wanted and lanes is not None else [PassageSpan(0, 0, len(text))]
             for text, wanted in zip(texts, worthy, strict=True)
         ]
 
-    async def _vectors(self, pieces: Sequence[str]) -> list[list[float] | None]:
+    async def _vectors(self, scope: TenantScope, pieces: Sequence[str]) -> list[list[float] | None]:
         lanes = self._parts.lanes
         wanted = [position for position, piece in enumerate(pieces) if lanes is not None and dense_worthy(piece)]
         vectors: list[list[float] | None] = [None] * len(pieces)
         if lanes is not None and wanted:
-            found = await lanes.embed_passages([pieces[position] for position in wanted])
+            found = await lanes.embed_passages(scope, [pieces[position] for position in wanted])
             for position, vector in zip(wanted, found, strict=True):
                 vectors[position] = vector
         return vectors

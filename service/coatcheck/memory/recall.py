@@ -47,6 +47,7 @@ class Recall:
     async def __call__(self, context: RequestContext, request: RecallRequest) -> RecallResponse:
         """Raises NotFound for a session that is unknown or foreign, IndexUnavailable when no leg can be asked."""
         context.require("recall")
+        await self._parts.limiter.require_embedding(context.tenant_scope)
         narrow = await self._narrow(context, request)
         query = scalar_text(request.query)
         settings = self._parts.settings
@@ -105,7 +106,7 @@ class Recall:
 
     async def _dense(self, context: RequestContext, query: str, narrow: RecallFilter, limit: int) -> list[IndexHit]:
         assert self._parts.lanes is not None
-        vector = await self._parts.lanes.embed_query(query)
+        vector = await self._parts.lanes.embed_query(context.tenant_scope, query)
         return await self._parts.index.search_dense(context.scope, self._parts.generation.number, vector, narrow, limit)
 
     async def _verify(self, context: RequestContext, candidates: Sequence[Candidate], top_k: int) -> list[Verified]:

@@ -26,6 +26,7 @@ from coatcheck.memory.reconcile import Reconciler
 from coatcheck.memory.repair import Repair
 from coatcheck.memory.rescan import Rescan
 from coatcheck.memory.sessions import Sessions
+from coatcheck.memory.tenant_limits import TenantLimitsAdmin
 from coatcheck.memory.transfer import Transfer
 from coatcheck_client.wire import (
     EntryPage,
@@ -42,6 +43,8 @@ from coatcheck_client.wire import (
     SessionPage,
     SessionPatch,
     TenantCreate,
+    TenantLimits,
+    TenantLimitsOut,
     TenantOut,
     TenantPage,
     WindowOut,
@@ -79,6 +82,8 @@ class Services:
     rotate_key: Callable[[Context, UUID], Awaitable[KeyOut]]
     tenants: Callable[[Context], Awaitable[TenantPage]]
     create_tenant: Callable[[Context, TenantCreate], Awaitable[TenantOut]]
+    tenant_limits: Callable[[Context, UUID], Awaitable[TenantLimitsOut]]
+    set_tenant_limits: Callable[[Context, UUID, TenantLimits], Awaitable[TenantLimitsOut]]
     readiness: Callable[[], Awaitable[ReadinessReport]]
 
 
@@ -108,6 +113,7 @@ def build(parts: Collaborators) -> UseCases:
     jobs = Jobs(parts, scanner, repair, reconciler, Rescan(parts, projector))
     compact, sessions, forget = Compact(parts, finisher, presenter), Sessions(parts), Forget(parts, eraser)
     transfer, keys, tenants = Transfer(parts, reading, Importer(parts, finisher)), Keys(parts), Tenants(parts)
+    tenant_limits = TenantLimitsAdmin(parts)
     services = Services(
         compact=compact,
         recall=Recall(parts, presenter),
@@ -130,6 +136,8 @@ def build(parts: Collaborators) -> UseCases:
         rotate_key=keys.rotate,
         tenants=tenants.page,
         create_tenant=tenants.create,
+        tenant_limits=tenant_limits.one,
+        set_tenant_limits=tenant_limits.change,
         readiness=Readiness(parts),
     )
     return UseCases(services, compact, reconciler, projector, eraser, repair, jobs)

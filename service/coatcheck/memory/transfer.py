@@ -93,6 +93,7 @@ class Transfer:
     async def import_lines(self, context: RequestContext, lines: AsyncIterator[bytes]) -> ImportResponse:
         """Each run is stored and projected as a compaction is; what stands already is skipped. Raises InvalidRequest."""
         context.require("import")
+        await self._parts.limiter.require_embedding(context.tenant_scope)
         tally = _Tally()
         session: Session | None = None
         number = 0

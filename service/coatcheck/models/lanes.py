@@ -1,7 +1,7 @@
 """The embedder behind one worker thread: queries pass ahead of ingest, work waits in a bounded queue, nothing waits for ever.
 
 A call for many texts becomes small batches, one of them in the queue at a time: so calls take turns, a query waits for one
-small batch at most, and a caller that leaves takes its rest along.
+small batch at most, and a caller that leaves takes its rest along. Within a lane tenants take turns, however many calls each has.
 """
 
 from __future__ import annotations
@@ -10,17 +10,21 @@ import asyncio
 import heapq
 import itertools
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, TypeVar
+from uuid import UUID
 
 from coatcheck.domain.errors import Overloaded, StageUnavailable
 from coatcheck.domain.ports import Embedder
+from coatcheck.domain.scopes import TenantScope
 from coatcheck.models.native import native
 from coatcheck.ops.progress import Piece, ProgressBoard
+from coatcheck.ops.turns import Turns
 
 STAGE = "embed"
 BATCH_CHARS = 4_000
@@ -41,7 +45,9 @@ class _Lane(IntEnum):
 @dataclass(order=True, slots=True)
 class _Job:
     lane: _Lane
+    turn: int
     number: int
+    tenant_id: UUID = field(compare=False)
     work: Callable[[], Any] = field(compare=False)
     future: Future[Any] = field(compare=False)
 
@@ -58,8 +64,12 @@ class EmbeddingLanes:
         max_waiting: int = 256,
         query_limit_s: float = 10.0,
         batch_limit_s: float = 120.0,
+        worked: Callable[[UUID, float], None] = lambda tenant_id, seconds: None,
     ) -> None:
-        """``batch`` texts at most at a time; ``max_waiting`` calls at most; limits in seconds from asking to having."""
+        """``batch`` texts at most at a time; ``max_waiting`` calls at most; limits in seconds from asking to having.
+
+        ``worked`` is told, by the worker's thread, for which tenant it worked how many seconds.
+        """
         self.revision = embedder.revision
         self.dimensions = embedder.dimensions
         self.input_tokens = embedder.input_tokens
@@ -72,24 +82,26 @@ class EmbeddingLanes:
         self._condition = threading.Condition()
         self._queue: list[_Job] = []
         self._numbers = itertools.count()
+        self._turns = {lane: Turns() for lane in _Lane}
+        self._worked = worked
         self._calls = 0
         self._closed = False
         self._worker = threading.Thread(target=self._run, name="embedding", daemon=True)
         self._worker.start()
 
-    async def token_offsets(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
+    async def token_offsets(self, scope: TenantScope, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
         """Raises StageUnavailable, Overloaded."""
-        return await self._ingest(texts, list(range(len(texts))), self._embedder.token_offsets, OFFSET_CHARS, len(texts))
+        return await self._ingest(scope, texts, list(range(len(texts))), self._embedder.token_offsets, OFFSET_CHARS, len(texts))
 
-    async def embed_passages(self, texts: Sequence[str]) -> list[list[float]]:
+    async def embed_passages(self, scope: TenantScope, texts: Sequence[str]) -> list[list[float]]:
         """Raises StageUnavailable, Overloaded."""
         longest_first = sorted(range(len(texts)), key=lambda position: -len(texts[position]))
-        return await self._ingest(texts, longest_first, self._embedder.embed_passages, BATCH_CHARS, self._batch)
+        return await self._ingest(scope, texts, longest_first, self._embedder.embed_passages, BATCH_CHARS, self._batch)
 
-    async def embed_query(self, text: str) -> list[float]:
+    async def embed_query(self, scope: TenantScope, text: str) -> list[float]:
         """Raises StageUnavailable, Overloaded."""
         with self._call():
-            return await self._ask(_Lane.QUERY, lambda: self._embedder.embed_query(text), self._query_limit_s)
+            return await self._ask(scope, _Lane.QUERY, lambda: self._embedder.embed_query(text), self._query_limit_s)
 
     async def close(self) -> None:
         """Refuses what waits and what comes, and lets the batch in work end."""
@@ -103,13 +115,19 @@ class EmbeddingLanes:
         await asyncio.to_thread(self._worker.join, CLOSE_LIMIT_S)
 
     async def _ingest(
-        self, texts: Sequence[str], order: Sequence[int], work: Callable[[Sequence[str]], list[R]], max_chars: int, max_texts: int
+        self,
+        scope: TenantScope,
+        texts: Sequence[str],
+        order: Sequence[int],
+        work: Callable[[Sequence[str]], list[R]],
+        max_chars: int,
+        max_texts: int,
     ) -> list[R]:
         results: dict[int, R] = {}
         with self._call() as piece:
             for positions in _batches(texts, order, max_chars, max_texts):
                 batch = [texts[position] for position in positions]
-                found = await self._ask(_Lane.INGEST, lambda batch=batch: work(batch), self._batch_limit_s)  # type: ignore[misc]
+                found = await self._ask(scope, _Lane.INGEST, lambda batch=batch: work(batch), self._batch_limit_s)  # type: ignore[misc]
                 results.update(zip(positions, found, strict=True))
                 piece.advance()
         return [results[position] for position in range(len(texts))]
@@ -131,11 +149,12 @@ class EmbeddingLanes:
             with self._condition:
                 self._calls -= 1
 
-    async def _ask(self, lane: _Lane, work: Callable[[], R], limit_s: float) -> R:
-        job: _Job = _Job(lane, next(self._numbers), work, Future())
+    async def _ask(self, scope: TenantScope, lane: _Lane, work: Callable[[], R], limit_s: float) -> R:
         with self._condition:
             if self._closed:
                 raise StageUnavailable("The service is shutting down.")
+            turn = self._turns[lane].take(scope.tenant_id)
+            job: _Job = _Job(lane, turn, next(self._numbers), scope.tenant_id, work, Future())
             heapq.heappush(self._queue, job)
             self._condition.notify()
         try:
@@ -157,22 +176,28 @@ class EmbeddingLanes:
         while (job := self._next()) is not None:
             # False for a caller that has left: a cancelled or late one waits for nothing any more.
             if job.future.set_running_or_notify_cancel():
-                _finish(job)
+                self._finish(job)
 
     def _next(self) -> _Job | None:
         with self._condition:
             self._condition.wait_for(lambda: self._queue or self._closed)
-            return heapq.heappop(self._queue) if self._queue else None
+            if not self._queue:
+                return None
+            job = heapq.heappop(self._queue)
+            self._turns[job.lane].begin(job.turn)
+            return job
 
-
-def _finish(job: _Job) -> None:
-    try:
-        with native(STAGE):
-            result = job.work()
-    except BaseException as error:  # handed to the one who asked
-        job.future.set_exception(error)
-    else:
-        job.future.set_result(result)
+    def _finish(self, job: _Job) -> None:
+        started = time.monotonic()
+        try:
+            with native(STAGE):
+                result = job.work()
+        except BaseException as error:  # handed to the one who asked
+            self._worked(job.tenant_id, time.monotonic() - started)
+            job.future.set_exception(error)
+        else:
+            self._worked(job.tenant_id, time.monotonic() - started)
+            job.future.set_result(result)
 
 
 def _batches(texts: Sequence[str], order: Sequence[int], max_chars: int, max_texts: int) -> Iterator[list[int]]:

@@ -41,6 +41,9 @@ class Metrics:
             "coatcheck_projection_failures", "Projections that failed and are kept for another attempt.", registry=registry
         )
         self.erasures = Counter("coatcheck_erasures", "Sessions and manifests erased to the end.", registry=registry)
+        self.limited = Counter(
+            "coatcheck_limited", "Requests refused by a tenant's limit, by the limit's name.", ["limit"], registry=registry
+        )
         self.recalls = Counter("coatcheck_recalls", "Recalls by the legs that served them.", ["legs"], registry=registry)
         self.stale_candidates = Counter(
             "coatcheck_recall_stale_candidates",

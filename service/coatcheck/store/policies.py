@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from coatcheck.store.schema import APP_ROLE, WORKER_ROLE
 from coatcheck.store.tables import metadata
 
-WITHOUT_ROW_SECURITY = frozenset({"alembic_version", "tenants", "issuers", "generations"})
+WITHOUT_ROW_SECURITY = frozenset({"alembic_version", "tenants", "issuers", "generations", "root_keys"})
 """No tenant's content in any of them."""
 
 TENANT = "tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid"
@@ -71,6 +71,7 @@ def grants() -> list[Grant]:
         *(Grant(table, "SELECT", APP_ROLE) for table in ("principals", "teams", "memberships", "projections", "tombstones")),
         *(Grant(table, "INSERT", APP_ROLE) for table in ("outbox", "audit")),
         *(Grant(table, "SELECT, INSERT", APP_ROLE) for table in ("sessions", "runs", "segments", "reductions", "blobs", "entries")),
+        Grant("stored_usage", "SELECT, INSERT", APP_ROLE),
         Grant("runs", "UPDATE (lease_owner, lease_fence, lease_until)", APP_ROLE),
     ]
 
@@ -92,6 +93,8 @@ def _of_app() -> Iterator[Policy]:
         yield _reads(table, TENANT)
     yield _adds("audit", TENANT)
     yield _adds("outbox", f"{TENANT} AND {_writable_session('outbox')}")
+    yield _reads("stored_usage", TENANT)
+    yield _adds("stored_usage", TENANT)
     yield _reads("tombstones", f"{TENANT} AND acl && {ACL}")
 
     yield _reads("sessions", f"{TENANT} AND erased_at IS NULL AND acl && {ACL}")

@@ -26,6 +26,11 @@ from coatcheck_client.wire.compaction import (
     WindowCounts,
     WindowIn,
 )
+from coatcheck_client.wire.lifecycle import (
+    TenantLimits,
+    TenantLimitsOut,
+    UsageOut,
+)
 from coatcheck_client.wire.reading import (
     EntryOut,
     EntryPage,
@@ -79,9 +84,12 @@ __all__ = [
     "SessionPatch",
     "SupersededBy",
     "TenantCreate",
+    "TenantLimits",
+    "TenantLimitsOut",
     "TenantOut",
     "TenantPage",
     "TokenCount",
+    "UsageOut",
     "WarningOut",
     "WindowCounts",
     "WindowIn",

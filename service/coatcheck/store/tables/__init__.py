@@ -3,6 +3,7 @@
 from coatcheck.store.tables.base import metadata
 from coatcheck.store.tables.content import blobs, entries, reductions, runs, segments, sessions
 from coatcheck.store.tables.directory import api_keys, issuers, memberships, principals, teams, tenants
+from coatcheck.store.tables.lifecycle import erasures, retention, root_keys, stored_usage, tenant_limits
 from coatcheck.store.tables.work import audit, generations, outbox, projections, tombstones
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "audit",
     "blobs",
     "entries",
+    "erasures",
     "generations",
     "issuers",
     "memberships",
@@ -18,10 +20,14 @@ __all__ = [
     "principals",
     "projections",
     "reductions",
+    "retention",
+    "root_keys",
     "runs",
     "segments",
     "sessions",
+    "stored_usage",
     "teams",
+    "tenant_limits",
     "tenants",
     "tombstones",
 ]

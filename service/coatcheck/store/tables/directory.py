@@ -16,6 +16,8 @@ tenants = sa.Table(
     sa.Column("key_fingerprint", sa.Text, nullable=False),
     sa.Column("permission_revision", sa.BigInteger, nullable=False, server_default="0"),
     now("created_at"),
+    sa.Column("erasure_tenant_id", sa.Uuid),
+    sa.Column("erasure_id", sa.Uuid),
 )
 
 issuers = sa.Table(

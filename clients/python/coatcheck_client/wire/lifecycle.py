@@ -1,0 +1,42 @@
+"""What a tenant may take, for how long it keeps, and what was erased of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import Field
+
+from coatcheck_client.wire.base import Request, Response
+
+Rate = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=2**62)]
+
+
+class TenantLimits(Request):
+    """A tenant's own limits, all of them: what is null is the installation's default."""
+
+    requests_per_minute: Rate | None = None
+    bytes_per_minute: Rate | None = None
+    """Of request bodies."""
+    embedding_seconds_per_minute: Rate | None = None
+    """Of the embedder's work for the tenant."""
+    max_segments: Count | None = None
+    max_bytes: Count | None = None
+    """Of stored segments and blobs."""
+
+
+class UsageOut(Response):
+    """What a tenant has stored."""
+
+    segments: int
+    bytes: int
+
+
+class TenantLimitsOut(Response):
+    """``own`` is what was set for the tenant; ``effective`` what counts, null where there is no limit."""
+
+    tenant_id: UUID
+    own: TenantLimits
+    effective: TenantLimits
+    stored: UsageOut

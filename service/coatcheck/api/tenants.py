@@ -1,0 +1,33 @@
+"""``/v1/admin/tenants/{id}/limits``: what a tenant may take."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Path, Response
+
+from coatcheck.api.dependencies import Caller, UseCases, body_of
+from coatcheck.api.documented import problems, takes
+from coatcheck.api.responses import answer
+from coatcheck.domain.errors import NotFound
+from coatcheck_client.wire import TenantLimits, TenantLimitsOut
+
+router = APIRouter(tags=["administration"])
+
+TenantId = Annotated[UUID, Path()]
+LIMITS = "/v1/admin/tenants/{tenant_id}/limits"
+
+
+@router.get(LIMITS, response_model=TenantLimitsOut, responses=problems(NotFound))
+async def get_tenant_limits(caller: Caller, use_cases: UseCases, tenant_id: TenantId) -> Response:
+    """A tenant's own limits, what counts with the installation's defaults, and what the tenant has stored."""
+    return answer(await use_cases.tenant_limits(caller, tenant_id))
+
+
+@router.put(LIMITS, response_model=TenantLimitsOut, responses=problems(NotFound), openapi_extra=takes(TenantLimits))
+async def set_tenant_limits(
+    caller: Caller, use_cases: UseCases, tenant_id: TenantId, body: Annotated[TenantLimits, Depends(body_of(TenantLimits))]
+) -> Response:
+    """Sets all of a tenant's own limits; what is null or left out is the installation's default."""
+    return answer(await use_cases.set_tenant_limits(caller, tenant_id, body))
