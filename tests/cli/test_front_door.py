@@ -22,7 +22,7 @@ COMMANDS = {
 }  # fmt: skip
 GROUPS = {
     "keys": {"create", "list", "revoke", "rotate"},
-    "tenants": {"create", "list"},
+    "tenants": {"create", "list", "limits"},
     "sessions": {"list", "show", "delete", "visibility"},
     "models": {"status", "warm"},
 }
