@@ -168,9 +168,9 @@ def measure_stages(messages: Sequence[JsonValue], rounds: int) -> Stages:
     sides: dict[str, Callable[[], object]] = {
         "floor": lambda: [(hashlib.sha256(raw).digest(), bytes(bytearray(raw))) for raw in raws],
         "window checks": lambda: window.check(wire, messages, None, _MAX_MESSAGE_BYTES),
-        "redaction": lambda: [
-            redactor.redact_message(wire, m, keys, at=("window", "messages", i)) for i, m in enumerate(checked.messages)
-        ],
+        "redaction": lambda: redactor.redact_messages(
+            wire, checked.messages, keys, at=("window", "messages"), readings=checked.readings
+        ),
         "redaction and parts": lambda: reading.read(checked, times, wire, redactor, keys, {}),
         "segmentation": lambda: pieces.cut(opened),
         "protection": lambda: [protection.protect(piece.part.role, piece.part.kind, piece.text) for piece in cut],

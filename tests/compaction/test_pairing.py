@@ -10,7 +10,7 @@ from tests.compaction.making import assistant, call, result, user
 
 
 def _groups(messages: list[JsonObject], wire: WindowFormat = "openai-chat") -> list[list[str | None]]:
-    links = pair([get(wire).sites(message) for message in messages])
+    links = pair([get(wire).read(message).sites for message in messages])
     return [[link.group_id if link else None for link in of_message] for of_message in links]
 
 
@@ -44,7 +44,7 @@ def test_consecutive_calls_of_the_responses_format_are_one_batch() -> None:
 
 
 def test_a_result_learns_the_name_of_its_tool_from_the_call() -> None:
-    links = pair([get("openai-chat").sites(message) for message in (call("a", name="read_file"), result("a", "x"))])
+    links = pair([get("openai-chat").read(message).sites for message in (call("a", name="read_file"), result("a", "x"))])
 
     link = links[1][0]
     assert link is not None

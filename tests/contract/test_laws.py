@@ -62,7 +62,7 @@ _WITH_SECRETS = [
 
 def _stands_alone(wire: WindowFormat, message: JsonObject) -> bool:
     """Neither a call nor the result of one: those have to come in pairs."""
-    return all(site.kind is not PartKind.TOOL_CALL and site.role != "tool" for site in get(wire).sites(message))
+    return all(site.kind is not PartKind.TOOL_CALL and site.role != "tool" for site in get(wire).read(message).sites)
 
 
 @pytest.fixture(scope="module")

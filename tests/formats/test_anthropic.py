@@ -92,7 +92,7 @@ def test_prose_in_json_that_a_tool_returned_is_a_part_without_escapes() -> None:
 def test_thinking_is_a_part_and_its_signature_stays_in_the_frame() -> None:
     message = assistant({"type": "thinking", "thinking": "let me see", "signature": "EqQBCkYI+/=="}, {"type": "text", "text": "ok"})
 
-    fields = {field.path: field for field in get(ANTHROPIC).fields(message)}
+    fields = {field.path: field for field in get(ANTHROPIC).read(message).fields}
 
     assert seen(ANTHROPIC, message) == [("assistant", "thinking", "let me see"), ("assistant", "text", "ok")]
     assert fields[("content", 0, "thinking")].thinking_block == ("content", 0)
@@ -247,10 +247,10 @@ def test_the_system_field_is_parts_of_the_system(system: JsonValue, texts: list[
 
     wire.check_system(system, ("window", "system"))
 
-    found = frame(system, wire.system_sites(system))
+    found = frame(system, wire.read_system(system).sites)
     assert [part.text for part in found] == texts
     assert {part.role for part in found} == {"system"}
-    assert_laws(system, list(wire.system_fields(system)), wire.system_sites(system))
+    assert_laws(system, wire.read_system(system).fields, wire.read_system(system).sites)
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_reasoning_is_thinking_and_the_string_is_the_block_that_a_secret_replace
         ("thinking", "hm"),
         ("thinking", "hm again"),
     ]
-    blocks = {field.path: field.thinking_block for field in get(CHAT).fields(message) if not field.is_key}
+    blocks = {field.path: field.thinking_block for field in get(CHAT).read(message).fields if not field.is_key}
     assert blocks[("reasoning_content",)] == ("reasoning_content",)
     assert blocks[("content",)] is None
     assert get(CHAT).thinking_marker("hm", "[withheld]") == "[withheld]"

@@ -145,7 +145,7 @@ def test_reasoning_is_thinking_whose_block_is_the_item() -> None:
         "encrypted_content": "gAAAAB",
     }
 
-    fields = {field.path: field for field in get(RESPONSES).fields(item) if not field.is_key}
+    fields = {field.path: field for field in get(RESPONSES).read(item).fields if not field.is_key}
 
     assert seen(RESPONSES, item) == [("assistant", "thinking", "first"), ("assistant", "thinking", "then")]
     assert fields[("summary", 0, "text")].thinking_block == ()

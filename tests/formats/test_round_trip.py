@@ -41,11 +41,11 @@ def test_fields_and_sites_take_messages_that_were_never_checked(value: JsonValue
     for name in ("openai-chat", "anthropic", "openai-responses"):
         wire = get(name)
         message: JsonObject = {"role": value, "content": value, "tool_calls": value, "type": value, "output": value}
-        assert_laws(message, list(wire.fields(message)), wire.sites(message))
+        assert_laws(message, wire.read(message).fields, wire.read(message).sites)
 
 
 @given(anthropic_messages())
 def test_what_is_put_together_again_is_the_same_json(message: JsonObject) -> None:
-    text = assemble(frame(message, get("anthropic").sites(message)))
+    text = assemble(frame(message, get("anthropic").read(message).sites))
 
     assert to_text(parse_text(text)) == to_text(message)

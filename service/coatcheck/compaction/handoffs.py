@@ -54,10 +54,10 @@ def handoff_candidates(wire: WireFormat, messages: Sequence[JsonValue], system: 
     for index, message in enumerate(messages):
         if may_hold_one(message):
             checked = wire.check(message, (*MESSAGES, index))
-            found.update((sha256_of(text[start:end]), None) for _, text, start, end in _blocks(checked, wire.sites(checked)))
+            found.update((sha256_of(text[start:end]), None) for _, text, start, end in _blocks(checked, wire.read(checked).sites))
     if system is not None and may_hold_one(system):
         wire.check_system(system, SYSTEM)
-        found.update((sha256_of(text[start:end]), None) for _, text, start, end in _blocks(system, wire.system_sites(system)))
+        found.update((sha256_of(text[start:end]), None) for _, text, start, end in _blocks(system, wire.read_system(system).sites))
     return list(found)
 
 

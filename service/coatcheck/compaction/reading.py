@@ -47,14 +47,14 @@ def read(
             redacted = redactor.redact_system(wire, system, keys, at=SYSTEM)
             return redacted.system, redacted.counts
 
-        system, spans = opening.redact(window.system, wire.system_sites, redact_system)
-        sites = wire.system_sites(system)
+        system, spans = opening.redact(window.system, lambda value: wire.read_system(value).sites, redact_system)
+        sites = wire.read_system(system).sites
         opening.add(Message("system", frame(system, sites), times[0], is_system_field=True), sites, spans)
 
-    redacted = opening.redact_messages(window.messages, wire, redactor, keys)
+    redacted = opening.redact_messages(window, wire, redactor, keys)
     sites_by_message = [
-        sites if now is before else wire.sites(now)
-        for (now, _), before, sites in zip(redacted, window.messages, window.sites, strict=True)
+        reading.sites if now is before else wire.read(now).sites
+        for (now, _), before, reading in zip(redacted, window.messages, window.readings, strict=True)
     ]
     links_by_message = pair(sites_by_message)
     for (message, spans), sites, links, time in zip(redacted, sites_by_message, links_by_message, times, strict=True):
@@ -77,11 +77,11 @@ class _Opening:
         self.messages.append(message)
 
     def redact_messages(
-        self, messages: Sequence[JsonObject], wire: WireFormat, redactor: Redacting, keys: PlaceholderKeys
+        self, window: CheckedWindow, wire: WireFormat, redactor: Redacting, keys: PlaceholderKeys
     ) -> Sequence[tuple[JsonObject, Spans]]:
-        if self.known_handoffs and any(may_hold_one(message) for message in messages):
-            return [self.redact_message(index, message, wire, redactor, keys) for index, message in enumerate(messages)]
-        redacted = redactor.redact_messages(wire, messages, keys, at=MESSAGES)
+        if self.known_handoffs and any(may_hold_one(message) for message in window.messages):
+            return [self.redact_message(index, message, wire, redactor, keys) for index, message in enumerate(window.messages)]
+        redacted = redactor.redact_messages(wire, window.messages, keys, at=MESSAGES, readings=window.readings)
         for of_one in redacted:
             if of_one.counts:
                 self.redactions.update(of_one.counts)
@@ -94,7 +94,7 @@ class _Opening:
             redacted = redactor.redact_message(wire, _object(value), keys, at=(*MESSAGES, index))
             return redacted.message, redacted.counts
 
-        value, spans = self.redact(message, lambda value: wire.sites(_object(value)), redact)
+        value, spans = self.redact(message, lambda value: wire.read(_object(value)).sites, redact)
         return _object(value), spans
 
     def redact(self, value: JsonValue, sites_of: Callable[[JsonValue], Sequence[Site]], redact: Redact) -> tuple[JsonValue, Spans]:

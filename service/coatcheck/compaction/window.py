@@ -11,7 +11,7 @@ from coatcheck.compaction.pairing import pair
 from coatcheck.domain.canonical import JsonObject, JsonValue, Path, parse_text, pointer, to_bytes, to_text, value_at
 from coatcheck.domain.entries import Entry
 from coatcheck.domain.errors import EmptyWindow, FieldError, InvalidRequest, TooLarge
-from coatcheck.domain.messages import PartKind, Site, WireFormat, encode_in_message
+from coatcheck.domain.messages import PartKind, Reading, Site, WireFormat, encode_in_message
 
 MESSAGES: Path = ("window", "messages")
 SYSTEM: Path = ("window", "system")
@@ -28,7 +28,7 @@ class CheckedWindow:
     """Messages of a known shape and size, with every tool call beside its result, and something in them."""
 
     messages: tuple[JsonObject, ...]
-    sites: tuple[tuple[Site, ...], ...]
+    readings: tuple[Reading, ...]
     """Of each message."""
     system: JsonValue
 
@@ -45,11 +45,11 @@ def check(wire: WireFormat, messages: Sequence[JsonValue], system: JsonValue, ma
         checked.append(wire.check(message, at))
     _check_size(system, SYSTEM, max_message_bytes)
     wire.check_system(system, SYSTEM)
-    sites = tuple(wire.sites(message) for message in checked)
-    if all(_is_empty(message, of_message) for message, of_message in zip(checked, sites, strict=True)):
+    readings = tuple(wire.read(message) for message in checked)
+    if all(_is_empty(message, reading.sites) for message, reading in zip(checked, readings, strict=True)):
         raise EmptyWindow(errors=[FieldError(pointer(MESSAGES), "No message in the window has any content.")])
-    pair(sites)
-    return CheckedWindow(tuple(checked), sites, system)
+    pair([reading.sites for reading in readings])
+    return CheckedWindow(tuple(checked), readings, system)
 
 
 def moments(times: Sequence[datetime | None] | None, received_at: datetime, count: int) -> list[datetime]:

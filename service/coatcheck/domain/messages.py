@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -68,6 +68,23 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """What one reading of a message finds."""
+
+    fields: tuple[Field, ...]
+    """Every string leaf, and every object key that the format does not define, in document order.
+
+    A key comes before the value under it. A path may so come twice: once with ``is_key``, once without.
+    """
+    sites: tuple[Site, ...]
+    """Where the parts stand, in document order; at least one, and none inside another.
+
+    A call is a site of kind TOOL_CALL, and its result is every site of role ``tool`` with the same ``call_id``: a result that
+    holds nothing but an image is a BLOB.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """One piece of a message.
 
@@ -108,19 +125,8 @@ class WireFormat(Protocol):
         """The message, when its shape is one this format knows."""
         ...
 
-    def fields(self, message: JsonObject) -> Iterator[Field]:
-        """Every string leaf, and every object key that the format does not define, in document order.
-
-        A key comes before the value under it. A path may so come twice: once with ``is_key``, once without.
-        """
-        ...
-
-    def sites(self, message: JsonObject) -> tuple[Site, ...]:
-        """Where the parts stand, in document order; at least one, and none inside another.
-
-        A call is a site of kind TOOL_CALL, and its result is every site of role ``tool`` with the same ``call_id``: a result
-        that holds nothing but an image is a BLOB.
-        """
+    def read(self, message: JsonObject) -> Reading:
+        """The fields and the sites of a message."""
         ...
 
     def role(self, message: JsonObject) -> Role: ...
@@ -129,12 +135,8 @@ class WireFormat(Protocol):
         """Raises InvalidRequest unless this format has a system field of this shape (Anthropic's ``system``)."""
         ...
 
-    def system_fields(self, system: JsonValue) -> Iterator[Field]:
-        """As ``fields``, of the bare value of the system field."""
-        ...
-
-    def system_sites(self, system: JsonValue) -> tuple[Site, ...]:
-        """As ``sites``, of the bare value of the system field."""
+    def read_system(self, system: JsonValue) -> Reading:
+        """As ``read``, of the bare value of the system field."""
         ...
 
     def thinking_marker(self, block: JsonValue, marker: str) -> JsonValue:

@@ -12,7 +12,7 @@ from typing import Protocol
 from uuid import UUID
 
 from coatcheck.domain.canonical import JsonObject, JsonValue, Path
-from coatcheck.domain.messages import WireFormat
+from coatcheck.domain.messages import Reading, WireFormat
 from coatcheck.domain.passages import IndexHit, IndexPoint, RecallFilter, SparseVector, StoredPoint
 from coatcheck.domain.placeholders import PlaceholderKeys
 from coatcheck.domain.routes import Entailment, RouteScore
@@ -62,9 +62,15 @@ class Redacting(Protocol):
     def redact_message(self, wire: WireFormat, message: JsonObject, keys: PlaceholderKeys, *, at: Path) -> RedactedMessage: ...
 
     def redact_messages(
-        self, wire: WireFormat, messages: Sequence[JsonObject], keys: PlaceholderKeys, *, at: Path
+        self,
+        wire: WireFormat,
+        messages: Sequence[JsonObject],
+        keys: PlaceholderKeys,
+        *,
+        at: Path,
+        readings: Sequence[Reading] | None = None,
     ) -> Sequence[RedactedMessage]:
-        """As ``redact_message``, of each message of the list at ``at``."""
+        """As ``redact_message``, of each message of the list at ``at``; ``readings`` are the wire's, where they are known."""
         ...
 
     def redact_system(self, wire: WireFormat, system: JsonValue, keys: PlaceholderKeys, *, at: Path) -> RedactedSystem: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from coatcheck.domain.canonical import JsonObject, JsonValue, Path
-from coatcheck.domain.messages import Field, PartKind, Role, Site, WindowFormat
+from coatcheck.domain.messages import PartKind, Reading, Role, WindowFormat
 from coatcheck.formats import blocks
 from coatcheck.formats.checks import check_content, check_tool_output, refuse, require_message, require_role, require_string
 from coatcheck.formats.rules import (
@@ -15,10 +15,9 @@ from coatcheck.formats.rules import (
     as_json,
     each,
     extra,
-    fields_of,
     members,
     or_whole,
-    sites_of,
+    reading_of,
     structural,
     text,
 )
@@ -42,11 +41,8 @@ class Anthropic:
                 _check_tool_block(block, (*at, "content", position))
         return checked
 
-    def fields(self, message: JsonObject) -> Iterator[Field]:
-        return fields_of(_read(message))
-
-    def sites(self, message: JsonObject) -> tuple[Site, ...]:
-        return sites_of(_read(message))
+    def read(self, message: JsonObject) -> Reading:
+        return reading_of(_read(message))
 
     def role(self, message: JsonObject) -> Role:
         return _role(message)
@@ -56,11 +52,8 @@ class Anthropic:
             refuse(at, "system must be a string, a list of text blocks or null")
         check_content(system, at)
 
-    def system_fields(self, system: JsonValue) -> Iterator[Field]:
-        return fields_of(_read_system(system))
-
-    def system_sites(self, system: JsonValue) -> tuple[Site, ...]:
-        return sites_of(_read_system(system))
+    def read_system(self, system: JsonValue) -> Reading:
+        return reading_of(_read_system(system))
 
     def thinking_marker(self, block: JsonValue, marker: str) -> JsonValue:
         """Text: a thinking block without its signature would be refused by the provider."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from coatcheck.domain.canonical import JsonObject, JsonValue, Path
-from coatcheck.domain.messages import Field, PartKind, Role, Site, WindowFormat
+from coatcheck.domain.messages import PartKind, Reading, Role, WindowFormat
 from coatcheck.formats import blocks
 from coatcheck.formats.checks import (
     check_content,
@@ -23,12 +23,11 @@ from coatcheck.formats.rules import (
     blob,
     ciphertext,
     extra,
-    fields_of,
     free,
     members,
     of_thinking,
     or_whole,
-    sites_of,
+    reading_of,
     structural,
     text,
     words_or_json,
@@ -65,11 +64,8 @@ class OpenAIResponses:
             check_tool_output(item.get("output"), (*at, "output"))
         return item
 
-    def fields(self, message: JsonObject) -> Iterator[Field]:
-        return fields_of(_read(message))
-
-    def sites(self, message: JsonObject) -> tuple[Site, ...]:
-        return sites_of(_read(message))
+    def read(self, message: JsonObject) -> Reading:
+        return reading_of(_read(message))
 
     def role(self, message: JsonObject) -> Role:
         return _role(message)
@@ -77,11 +73,8 @@ class OpenAIResponses:
     def check_system(self, system: JsonValue, at: Path) -> None:
         check_no_system(system, at)
 
-    def system_fields(self, system: JsonValue) -> Iterator[Field]:
-        return iter(())
-
-    def system_sites(self, system: JsonValue) -> tuple[Site, ...]:
-        return ()
+    def read_system(self, system: JsonValue) -> Reading:
+        return Reading((), ())
 
     def thinking_marker(self, block: JsonValue, marker: str) -> JsonValue:
         """A message: a reasoning item whose text no longer fits its encrypted content would be refused by the provider."""

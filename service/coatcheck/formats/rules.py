@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from coatcheck.domain.canonical import JsonValue, Path, value_at
-from coatcheck.domain.messages import Encoding, Field, FieldClass, PartKind, Role, Site
+from coatcheck.domain.messages import Encoding, Field, FieldClass, PartKind, Reading, Role, Site
 from coatcheck.formats.leaves import MEDIA_KEYS, strings, walk
 from coatcheck.formats.strings import class_of, data_url_media, is_base64, is_ciphertext, is_label
 
 
 @dataclass(frozen=True, slots=True)
 class Loose:
-    """A value of no fixed form that holds no site: walked only when its leaves are asked for."""
+    """A value of no fixed form that holds no site."""
 
     value: JsonValue
     path: Path
@@ -143,17 +143,20 @@ def as_json(place: Place) -> Rule:
 # --- objects and lists
 
 
-def fields_of(findings: Iterable[Finding]) -> Iterator[Field]:
+def reading_of(findings: Iterable[Finding]) -> Reading:
+    """The findings sorted into fields and sites, and loose values walked."""
+    fields: list[Field] = []
+    sites: list[Site] = []
     for finding in findings:
-        if isinstance(finding, Field):
-            yield finding
-        elif isinstance(finding, Loose):
-            for field in walk(finding.value, finding.path):
-                yield replace(field, thinking_block=finding.thinking_block) if finding.thinking_block is not None else field
-
-
-def sites_of(findings: Iterable[Finding]) -> tuple[Site, ...]:
-    return tuple(finding for finding in findings if isinstance(finding, Site))
+        if isinstance(finding, Site):
+            sites.append(finding)
+        elif isinstance(finding, Field):
+            fields.append(finding)
+        elif finding.thinking_block is None:
+            fields.extend(walk(finding.value, finding.path))
+        else:
+            fields.extend(replace(field, thinking_block=finding.thinking_block) for field in walk(finding.value, finding.path))
+    return Reading(tuple(fields), tuple(sites))
 
 
 def members(value: JsonValue, path: Path, rules: Mapping[str, Rule], other: Rule) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ from coatcheck.compaction.redaction.settling import Settled, settle, settle_besi
 from coatcheck.domain.canonical import JsonObject, JsonValue, pointer, value_at
 from coatcheck.domain.canonical import Path as JsonPath
 from coatcheck.domain.errors import FieldError, InvalidRequest
-from coatcheck.domain.messages import Field, FieldClass, WireFormat
+from coatcheck.domain.messages import Field, FieldClass, Reading, WireFormat
 from coatcheck.domain.placeholders import PlaceholderKeys
 
 THINKING_MARKER = "[REDACTED: this thinking held a secret]"
@@ -78,13 +78,22 @@ class Redactor:
 
     def redact_message(self, wire: WireFormat, message: JsonObject, keys: PlaceholderKeys, *, at: JsonPath) -> RedactedMessage:
         """A message, leaf by leaf. Raises InvalidRequest for a structural field that is malformed or holds a secret."""
-        return _redacted_message(*self._redact(wire, [(message, wire.fields(message), at)], keys)[0])
+        return _redacted_message(*self._redact(wire, [(message, wire.read(message).fields, at)], keys)[0])
 
     def redact_messages(
-        self, wire: WireFormat, messages: Sequence[JsonObject], keys: PlaceholderKeys, *, at: JsonPath
+        self,
+        wire: WireFormat,
+        messages: Sequence[JsonObject],
+        keys: PlaceholderKeys,
+        *,
+        at: JsonPath,
+        readings: Sequence[Reading] | None = None,
     ) -> list[RedactedMessage]:
         """As ``redact_message``, of each message of the list at ``at``: many short ones share a scan."""
-        read = [(message, wire.fields(message), (*at, index)) for index, message in enumerate(messages)]
+        if readings is None:
+            readings = [wire.read(message) for message in messages]
+        documents = zip(messages, readings, strict=True)
+        read = [(message, reading.fields, (*at, index)) for index, (message, reading) in enumerate(documents)]
         try:
             redacted = self._redact(wire, read, keys)
         except InvalidRequest:  # the first of several is told
@@ -93,7 +102,7 @@ class Redactor:
 
     def redact_system(self, wire: WireFormat, system: JsonValue, keys: PlaceholderKeys, *, at: JsonPath) -> RedactedSystem:
         """As ``redact_message``, of the bare value of the system field."""
-        redacted, counts = self._redact(wire, [(system, wire.system_fields(system), at)], keys)[0]
+        redacted, counts = self._redact(wire, [(system, wire.read_system(system).fields, at)], keys)[0]
         return RedactedSystem(redacted, counts)
 
     def _redact(
