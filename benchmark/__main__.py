@@ -13,6 +13,7 @@ from typing import Protocol, cast
 from rich.console import Console
 
 from benchmark.report import Report, show, write_json
+from coatcheck.ops import garbage
 
 BENCHMARKS = {
     "qa": "the synthetic comparison: full history, handoff alone, handoff and recall",
@@ -99,4 +100,5 @@ def _options_of(name: str, module: Benchmark, arguments: Sequence[str]) -> argpa
 
 
 if __name__ == "__main__":
+    garbage.settle()  # as the service is
     sys.exit(main())

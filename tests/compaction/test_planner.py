@@ -449,4 +449,4 @@ def test_text_that_no_embedder_can_read_is_warned_of(redactor: Redactor) -> None
 
 
 def test_the_planner_is_told_its_revisions(planner: Planner, redactor: Redactor) -> None:
-    assert planner.revisions == {"policy": "1", "redaction": redactor.revision}
+    assert planner.revisions == {"policy": "2", "redaction": redactor.revision}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from coatcheck.app.compose import App, running
-from coatcheck.ops import logging
+from coatcheck.ops import garbage, logging
 from coatcheck.settings import Settings
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ async def _serve(settings: Settings) -> None:
                 host, port = self.servers[0].sockets[0].getsockname()[:2]
                 app.directory.publish_url(f"http://{f'[{host}]' if ':' in host else host}:{port}")
                 log.info("serving", port=port)
+                garbage.settle()
 
             @contextlib.contextmanager
             def capture_signals(self) -> Iterator[None]:

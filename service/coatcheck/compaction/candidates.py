@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from coatcheck.compaction import evidence, lexicon
 from coatcheck.compaction.lexicon import Signal
 from coatcheck.compaction.quotable import Quotable
 from coatcheck.compaction.requests import asks
-from coatcheck.compaction.weights import focus_weight, identifier_weight, line_weight, signal_weight
+from coatcheck.compaction.weights import focus_weight, heaviest, identifier_weight, line_weight, signal_weight
 from coatcheck.domain.messages import PartKind
+from coatcheck.domain.values import value
 
 _OPEN_REQUEST = 96
 _RECENCY_BONUS = 6
@@ -22,12 +22,14 @@ _HAN_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]{2,}")
 
 _PLACES_OF_A_PHRASE = 4
 _LINE_CHARS = 600
-"""A longer line is read only this far around what was found in it."""
+"""Of a longer line, as much is read for identifiers."""
+_AROUND_CHARS = 200
+"""A long line is read only this far around what was found in it: more than a handoff's line has room for."""
 _IDENTIFIER_LINES = 20
 _LEAST_WORDY_CHARS = 6
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Candidate:
     """One stretch of a segment that may become a line: the line around [start, end), and the places found in it."""
 
@@ -41,19 +43,50 @@ class Candidate:
     """False for a standing rule of the user's, which no later turn closes."""
 
 
-def by_signal(quotables: Sequence[Quotable], focus: str | None) -> list[Candidate]:
-    """Lines with decisions, prohibitions, corrections, errors, open requests, and lines that the focus names; best first."""
+@value
+class Mark:
+    """A line in which something was found, not weighed yet."""
+
+    quotable: Quotable
+    line: _Line
+    focus_weight: float
+    recency: float
+
+    @property
+    def start(self) -> int:
+        return self.line.start
+
+    @property
+    def at_most(self) -> float:
+        """No less than what it will weigh."""
+        return heaviest(self.line.weight, self.line.signals) + self.focus_weight + self.recency
+
+    def weighed(self) -> Candidate:
+        line = self.line
+        weight = line_weight(self.quotable.text[line.start : line.end], line.weight, line.signals, self.quotable.kind)
+        return Candidate(
+            weight + self.focus_weight + self.recency,
+            self.quotable,
+            line.start,
+            line.end,
+            line.hit_start,
+            line.hit_end,
+            state_matters=not line.is_rule,
+        )
+
+
+def by_signal(quotables: Sequence[Quotable], focus: str | None) -> list[Mark]:
+    """Lines with decisions, prohibitions, corrections, errors, open requests, and lines that the focus names."""
     terms = focus_terms(focus)
-    found = [
-        candidate
+    return [
+        mark
         for order, quotable in enumerate(quotables)
-        for candidate in _of_one(quotable, terms, _RECENCY_BONUS * (order + 1) / len(quotables))
+        for mark in _of_one(quotable, terms, _RECENCY_BONUS * (order + 1) / len(quotables))
     ]
-    return best_first(found)
 
 
 def by_identifier(quotables: Sequence[Quotable]) -> list[Candidate]:
-    """For each segment its line with most identifiers, else its first; best first."""
+    """For each segment its line with most identifiers, else its first."""
     found: list[Candidate] = []
     counts: dict[str, int] = {}
     for order, quotable in enumerate(quotables):
@@ -70,12 +103,7 @@ def by_identifier(quotables: Sequence[Quotable]) -> list[Candidate]:
         score = identifier_weight(most) or _FIRST_LINE
         rank = {"user": 4, "assistant": 2}.get(quotable.role, 0)
         found.append(Candidate(score + recency + rank, quotable, start, end, start, start, state_matters=True))
-    return best_first(found)
-
-
-def best_first(candidates: list[Candidate]) -> list[Candidate]:
-    """By score; among equals the later in the window first, then the earlier in its segment: one order for one plan."""
-    return sorted(candidates, key=lambda candidate: (-candidate.score, -candidate.quotable.position, candidate.start))
+    return found
 
 
 def focus_terms(focus: str | None) -> tuple[str, ...]:
@@ -98,7 +126,7 @@ def rank_text(text: str, role: str) -> float:
     return max(by_signals, identifier_weight(evidence.identifiers(text)), _FIRST_LINE)
 
 
-def _of_one(quotable: Quotable, terms: tuple[str, ...], recency: float) -> Iterator[Candidate]:
+def _of_one(quotable: Quotable, terms: tuple[str, ...], recency: float) -> Iterator[Mark]:
     text = quotable.text
     lowered = lexicon.lower(text)
     found: dict[int, _Line] = {}
@@ -116,15 +144,7 @@ def _of_one(quotable: Quotable, terms: tuple[str, ...], recency: float) -> Itera
     if quotable.begins_message and quotable.role == "user" and not quotable.answered and quotable.in_last_turn:
         _add_open_request(found, text)
     for line in found.values():
-        yield Candidate(
-            line.score(quotable, len(terms)) + recency,
-            quotable,
-            line.start,
-            line.end,
-            line.hit_start,
-            line.hit_end,
-            state_matters=not line.is_rule,
-        )
+        yield Mark(quotable, line, focus_weight(len(line.terms), len(terms)), recency)
 
 
 class _Line:
@@ -148,10 +168,6 @@ class _Line:
     def is_rule(self) -> bool:
         return not self.signals.isdisjoint((Signal.PROHIBITION, Signal.DECISION, Signal.CORRECTION))
 
-    def score(self, quotable: Quotable, terms: int) -> float:
-        line = quotable.text[self.start : self.end]
-        return line_weight(line, self.weight, self.signals, quotable.kind) + focus_weight(len(self.terms), terms)
-
 
 def _add_open_request(found: dict[int, _Line], text: str) -> None:
     """The line in which the user asks, else the first one."""
@@ -171,14 +187,14 @@ def _weight(signal: Signal, quotable: Quotable) -> int:
 
 def _line_at(found: dict[int, _Line], text: str, hit_start: int, hit_end: int) -> _Line:
     """The line around a place, or what may be read of it."""
-    start = text.rfind("\n", max(0, hit_start - _LINE_CHARS), hit_start) + 1
-    if start == 0 and hit_start > _LINE_CHARS:
-        start = hit_start - _LINE_CHARS // 2
+    start = text.rfind("\n", max(0, hit_start - _AROUND_CHARS), hit_start) + 1
+    if start == 0 and hit_start > _AROUND_CHARS:
+        start = hit_start - _AROUND_CHARS // 2
     line = found.get(start)
     if line is None:
-        end = text.find("\n", hit_end, hit_end + _LINE_CHARS)
+        end = text.find("\n", hit_end, hit_end + _AROUND_CHARS)
         if end < 0:
-            end = min(len(text), hit_end + _LINE_CHARS)
+            end = min(len(text), hit_end + _AROUND_CHARS)
         line = found[start] = _Line(start, end, hit_start, hit_end)
     return line
 

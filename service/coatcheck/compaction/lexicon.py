@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
+
+from coatcheck.domain.values import value
 
 
 class Signal(StrEnum):
@@ -23,7 +24,7 @@ class Signal(StrEnum):
     """Something that is still to be done."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Hit:
     """One phrase of the lexicon in a text, [start, end) in code points."""
 
@@ -63,9 +64,7 @@ _LATIN: dict[Signal, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 
-_STEMS: tuple[tuple[Signal, str], ...] = tuple(
-    (Signal.ERROR, stem) for stem in ("error", "exception", "failed", "failure", "traceback", "errno")
-)
+_ERROR_STEMS = ("error", "exception", "failed", "failure", "traceback", "errno")
 """Found inside longer words too: ``ValueError:``, ``test_failed``."""
 
 _CYRILLIC: dict[Signal, tuple[str, ...]] = {
@@ -122,16 +121,34 @@ _CHINESE_CHARACTER = re.compile(r"[\u4e00-\u9fff]")
 _COMMON_CYRILLIC = "оаеи"
 
 
-def _by_first_word() -> dict[str, tuple[tuple[str, Signal], ...]]:
-    table: dict[str, list[tuple[str, Signal]]] = {}
+@value
+class _Phrase:
+    """What to look for, and whether it has to start and end with a word."""
+
+    text: str
+    signal: Signal
+    starts_word: bool = False
+    ends_word: bool = False
+
+
+def _by_first_word() -> dict[str, tuple[_Phrase, ...]]:
+    table: dict[str, list[_Phrase]] = {}
     for signal, phrases in _LATIN.items():
         for phrase in phrases:
-            table.setdefault(phrase.split()[0].rstrip(":,"), []).append((phrase, signal))
+            whole = _Phrase(phrase, signal, starts_word=True, ends_word=True)
+            table.setdefault(phrase.split()[0].rstrip(":,"), []).append(whole)
     return {word: tuple(phrases) for word, phrases in table.items()}
 
 
-_PHRASES = _by_first_word()
-_FIRST_WORDS = frozenset(_PHRASES)
+def _of_script(table: dict[Signal, tuple[str, ...]], *, starts_word: bool = False) -> tuple[_Phrase, ...]:
+    return tuple(_Phrase(phrase, signal, starts_word) for signal, phrases in table.items() for phrase in phrases)
+
+
+_LATIN_PHRASES = _by_first_word()
+_FIRST_WORDS = frozenset(_LATIN_PHRASES)
+_STEMS = _of_script({Signal.ERROR: _ERROR_STEMS})
+_CYRILLIC_PHRASES = _of_script(_CYRILLIC, starts_word=True)
+_CHINESE_PHRASES = _of_script(_CHINESE)
 
 
 def lower(text: str) -> str:
@@ -142,29 +159,13 @@ def lower(text: str) -> str:
     return lowered if lowered.isascii() else lowered.replace("’", "'")
 
 
-def hits(lowered: str, signals: frozenset[Signal] = frozenset(Signal), *, limit: int = 64) -> Iterator[Hit]:
+def hits(lowered: str, signals: frozenset[Signal] = frozenset(Signal), *, limit: int = 64) -> list[Hit]:
     """The phrases that a text in lower case holds, at most ``limit`` places of each; always in the same order."""
-    is_ascii = lowered.isascii()
-    latin = lowered if is_ascii else lowered.encode("ascii", "replace").decode("ascii")
-    words = latin.translate(_PUNCTUATION).split()
-    for word in sorted(_FIRST_WORDS.intersection(words)):
-        for phrase, signal in _PHRASES[word]:
-            if signal in signals:
-                yield from _places(lowered, phrase, signal, limit, whole_words=True)
-    if Signal.ERROR in signals:
-        for signal, stem in _STEMS:
-            yield from _places(lowered, stem, signal, limit)
-    if is_ascii:
-        return
-    scripts = []
-    if any(vowel in lowered for vowel in _COMMON_CYRILLIC):
-        scripts.append(_CYRILLIC)
-    if _CHINESE_CHARACTER.search(lowered):
-        scripts.append(_CHINESE)
-    for script in scripts:
-        for signal, phrases in script.items():
-            for phrase in phrases if signal in signals else ():
-                yield from _places(lowered, phrase, signal, limit, starts_word=script is _CYRILLIC)
+    found: list[Hit] = []
+    for phrase in _phrases_worth_looking_for(lowered):
+        if phrase.signal in signals and phrase.text in lowered:
+            found += _places(lowered, phrase, limit)
+    return found
 
 
 def states_a_rule(lowered: str) -> Signal | None:
@@ -179,15 +180,27 @@ def states_a_rule(lowered: str) -> Signal | None:
     return found
 
 
-def _places(
-    lowered: str, phrase: str, signal: Signal, limit: int, *, whole_words: bool = False, starts_word: bool = False
-) -> Iterator[Hit]:
-    found = lowered.find(phrase)
+def _phrases_worth_looking_for(lowered: str) -> Iterator[_Phrase]:
+    is_ascii = lowered.isascii()
+    latin = lowered if is_ascii else lowered.encode("ascii", "replace").decode("ascii")
+    for word in sorted(_FIRST_WORDS.intersection(latin.translate(_PUNCTUATION).split())):
+        yield from _LATIN_PHRASES[word]
+    yield from _STEMS
+    if is_ascii:
+        return
+    if any(vowel in lowered for vowel in _COMMON_CYRILLIC):
+        yield from _CYRILLIC_PHRASES
+    if _CHINESE_CHARACTER.search(lowered):
+        yield from _CHINESE_PHRASES
+
+
+def _places(lowered: str, phrase: _Phrase, limit: int) -> Iterator[Hit]:
+    found = lowered.find(phrase.text)
     while found >= 0 and limit > 0:
-        end = found + len(phrase)
-        starts = not (whole_words or starts_word) or found == 0 or not lowered[found - 1].isalnum()
-        ends = not whole_words or end == len(lowered) or not lowered[end].isalnum()
+        end = found + len(phrase.text)
+        starts = not phrase.starts_word or found == 0 or not lowered[found - 1].isalnum()
+        ends = not phrase.ends_word or end == len(lowered) or not lowered[end].isalnum()
         if starts and ends:
             limit -= 1
-            yield Hit(signal, found, end)
-        found = lowered.find(phrase, end)
+            yield Hit(phrase.signal, found, end)
+        found = lowered.find(phrase.text, end)

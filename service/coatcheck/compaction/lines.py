@@ -14,6 +14,7 @@ from coatcheck.compaction.instructions import reads_like_an_instruction
 from coatcheck.compaction.navigation import line_cost
 from coatcheck.compaction.quotable import EARLIER, OPEN, Quotable, with_state
 from coatcheck.compaction.quoting import around, one_line, shorten
+from coatcheck.compaction.ranking import Ranking
 from coatcheck.domain.messages import PartKind
 from coatcheck.domain.runs import HandoffLine
 
@@ -44,13 +45,12 @@ def choose(
     ranked = _rank_earlier(earlier, has_newer_turn=any(quotable.role == "user" for quotable in quotables))
     rules = [carried for carried in ranked if carried.score >= _LEAST_OF_A_RULE]
     selection.offer_earlier(rules, int(room * _EARLIER_SHARE))
-    marked = candidates.by_signal(quotables if focus else _worth_reading(quotables), focus)
-    selection.offer(candidate for candidate in marked if candidate.score >= _LEAST_OF_A_RULE)
+    ranking = Ranking(candidates.by_signal(quotables if focus else _worth_reading(quotables), focus), selection.may_take)
+    selection.offer(ranking.down_to(_LEAST_OF_A_RULE))
     if selection.has_room:
-        unquoted = [quotable for quotable in quotables if not selection.quotes(quotable)]
-        named = candidates.by_identifier(unquoted[-_SEGMENTS_READ_FOR_IDENTIFIERS:])
-        faint = [candidate for candidate in marked if candidate.score < _LEAST_OF_A_RULE]
-        selection.offer(candidates.best_first(named + faint))
+        open_ones = [quotable for quotable in quotables if selection.may_take(quotable)]
+        ranking.add(candidates.by_identifier(open_ones[-_SEGMENTS_READ_FOR_IDENTIFIERS:]))
+        selection.offer(ranking.down_to(0))
     selection.offer_earlier(ranked, room)
     return selection.in_order()
 
@@ -86,22 +86,18 @@ class _Selection:
     def has_room(self) -> bool:
         return len(self._own) + len(self._earlier) < MAX_LINES and self._room - self._taken > line_cost("") + HASH_DIGITS + 24
 
-    def quotes(self, quotable: Quotable) -> bool:
-        return quotable.sha256 in self._segments
-
     def offer(self, ranked: Iterable[Candidate]) -> None:
         withheld: list[Candidate] = []
         for candidate in ranked:
             if not self.has_room:
                 return
-            if self._may_take(candidate.quotable):
-                said = self._say(candidate)
-                if said is None:
-                    withheld.append(candidate)
-                elif said not in self._said:
-                    self._take(candidate, said)
+            said = self._say(candidate)
+            if said is None:
+                withheld.append(candidate)
+            elif said not in self._said:
+                self._take(candidate, said)
         for candidate in withheld:  # by hash and role only, and after everything that can be quoted
-            if self.has_room and self._may_take(candidate.quotable):
+            if self.has_room and self.may_take(candidate.quotable):
                 self._take(candidate, "")
 
     def offer_earlier(self, ranked: Sequence[_Carried], limit: int) -> None:
@@ -126,7 +122,8 @@ class _Selection:
         earlier = [line for _, line in sorted(self._earlier, key=lambda item: item[0])]
         return earlier + [line for _, _, line in sorted(self._own, key=lambda item: item[:2])]
 
-    def _may_take(self, quotable: Quotable) -> bool:
+    def may_take(self, quotable: Quotable) -> bool:
+        """Whether a line of it may be taken: once it may not, it never may."""
         if quotable.sha256 in self._segments or self._of_message[quotable.position] >= LINES_OF_A_MESSAGE:
             return False
         source = _source(quotable)

@@ -12,9 +12,10 @@ from typing import NoReturn
 from coatcheck.domain.canonical import pointer
 from coatcheck.domain.errors import FieldError, InvalidWindow
 from coatcheck.domain.messages import PartKind, Site
+from coatcheck.domain.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Link:
     """What pairing says of one part: its group, and the tool's name as its call gave it."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from coatcheck.compaction import segmentation
 from coatcheck.compaction.handoffs import HandoffSpan
 from coatcheck.compaction.reading import OpenedWindow
 from coatcheck.domain.messages import Part, PartKind
+from coatcheck.domain.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Piece:
     """One future entry. ``position`` is the message's in the opened window; pieces stand in the window's order."""
 

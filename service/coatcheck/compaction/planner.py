@@ -48,7 +48,7 @@ from coatcheck.domain.segments import Reduction
 
 __all__ = ["HandoffIdentity", "PlanRequest", "Planner", "handoff_candidates", "render_handoff"]
 
-POLICY_REVISION = "1"
+POLICY_REVISION = "2"
 """Rises with every change of what is protected, how thresholds stand, where text is cut or what a handoff quotes."""
 
 _LEAST_HANDOFF_CHARS = 600

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from coatcheck.compaction.lexicon import Signal, hits, lower
 from coatcheck.compaction.requests import asks
 from coatcheck.domain.messages import Message, PartKind, Role
+from coatcheck.domain.values import value
 
 _QUOTED_KINDS = frozenset((PartKind.TEXT, PartKind.TOOL_CALL, PartKind.TOOL_RESULT))
 
@@ -18,7 +19,7 @@ EARLIER = "[earlier] "
 _LEFT_TO_DO = frozenset((Signal.OPEN,))
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Quotable:
     """One segment that may be quoted, at its first place in the window."""
 

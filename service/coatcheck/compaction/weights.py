@@ -53,12 +53,18 @@ def signal_weight(signal: Signal, role: Role | str) -> int:
 
 def line_weight(line: str, strongest: int, signals: set[Signal], kind: PartKind) -> float:
     """The weight of a line whose strongest phrase weighs so much."""
+    weight = heaviest(strongest, signals)
+    if Signal.ERROR in signals and not _is_strong_error(line):
+        weight -= _STRONG_ERROR_BONUS
+    return weight * _CODE_SHARE if kind is PartKind.TOOL_CALL or _is_code(line) else weight
+
+
+def heaviest(strongest: int, signals: set[Signal]) -> float:
+    """What ``line_weight`` says at most, without reading the line."""
     weight = float(strongest)
     if len(signals) > 1:
         weight += _SECOND_SIGNAL_BONUS
-    if Signal.ERROR in signals and _is_strong_error(line):
-        weight += _STRONG_ERROR_BONUS
-    return weight * _CODE_SHARE if kind is PartKind.TOOL_CALL or _is_code(line) else weight
+    return weight + _STRONG_ERROR_BONUS if Signal.ERROR in signals else weight
 
 
 def focus_weight(found: int, terms: int) -> float:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from coatcheck.domain.messages import Encoding, PartKind, Role
 from coatcheck.domain.routes import Decision, Route
+from coatcheck.domain.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Entry:
     """One stretch of one part at its place in the window.
 

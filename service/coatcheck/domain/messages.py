@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal, Protocol
 
 from coatcheck.domain.canonical import JsonObject, JsonValue, Path, to_text
+from coatcheck.domain.values import value
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 WindowFormat = Literal["openai-chat", "openai-responses", "anthropic"]
@@ -41,7 +41,7 @@ class FieldClass(StrEnum):
     """Encoded binary content: carried untouched, stored once by hash."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Field:
     """One string leaf of a message: where it stands and what redaction does with it."""
 
@@ -53,7 +53,7 @@ class Field:
     """True when the leaf is the object key that ``path`` ends in, and not the value there (which may be anything)."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Site:
     """Where one part's text stands in its message."""
 
@@ -67,7 +67,7 @@ class Site:
     media_type: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reading:
     """What one reading of a message finds."""
 
@@ -84,7 +84,7 @@ class Reading:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Part:
     """One piece of a message.
 
@@ -105,7 +105,7 @@ class Part:
     media_type: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Message:
     """One message of a window, as parts in their order."""
 

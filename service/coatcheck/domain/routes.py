@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from coatcheck.domain.values import value
+
 
 class Route(StrEnum):
     """KEEP: exact text outside the prompt. COMPRESS: a reduction beside it. DROP: left out of the retained content."""
@@ -23,7 +25,7 @@ class RouteScore:
     margin: float
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Decision:
     """The route of one segment with the reason that is recorded beside it (``protected:tool-role``, ``router:weak``...)."""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from coatcheck.domain.canonical import encode, sha256_hex
+from coatcheck.domain.values import value
 
 SEGMENT_MAX_CHARS = 3_800
 """The largest segment, in code points (seeds, "Smaller Context, Recoverable History")."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Segment:
     """A retained piece of a part: exact bytes after redaction, named by their SHA-256. Unique within its session."""
 

@@ -7,15 +7,16 @@ made for is carried as content, so that no string escapes redaction because of a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from coatcheck.domain.canonical import JsonValue, Path, value_at
 from coatcheck.domain.messages import Encoding, Field, FieldClass, PartKind, Reading, Role, Site
+from coatcheck.domain.values import value
 from coatcheck.formats.leaves import MEDIA_KEYS, strings, walk
 from coatcheck.formats.strings import class_of, data_url_media, is_base64, is_ciphertext, is_label
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Loose:
     """A value of no fixed form that holds no site."""
 
@@ -33,7 +34,7 @@ LABEL_KEYS = frozenset((*_ENUMERATIONS, *MEDIA_KEYS, *_IDS))
 """Keys of a message, an item or a block whose values choose or link, whatever its type. Below that level all is content."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Place:
     """What the parts found at one place of a message have in common."""
 

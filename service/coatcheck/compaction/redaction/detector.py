@@ -6,7 +6,6 @@ import hashlib
 import threading
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import metadata, resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from coatcheck.domain.canonical import scalar_text
 from coatcheck.domain.errors import RedactionFailed
+from coatcheck.domain.values import value
 
 if TYPE_CHECKING:
     from kingfisher_sdk import Finding, Scanner
@@ -31,7 +31,7 @@ _BREAK = b"\n" + b"\x1c" * 72 + b"\n"
 """Between two texts in one scan. Views hold no such character, and no rule's context reaches across so many."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Hit:
     """A match: ``text[start:end]`` of the text it was found in."""
 
@@ -44,7 +44,7 @@ class Hit:
     """Whether the match ends with its chunk, and so may go on."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Piece:
     """A stretch of one text inside a chunk of bytes."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from coatcheck.compaction.redaction.assignments import kind_under_key
 from coatcheck.compaction.redaction.detector import Detector, Hit
@@ -15,6 +14,7 @@ from coatcheck.compaction.redaction.shapes import is_hash_or_uuid, is_opaque
 from coatcheck.compaction.redaction.values import MAX_BARE_CHARS, read
 from coatcheck.compaction.redaction.view import View, decoded, joined, joint_at, plain
 from coatcheck.domain.placeholders import PLACEHOLDER
+from coatcheck.domain.values import value
 
 JUDGED_AT_LEAST = 2_000
 CHARS_PER_JUDGED = 100
@@ -39,7 +39,7 @@ _AFTER_WRAPPED = ("", "\n", "\r", " ", "\t", '"', "'", "`", "\\", "<", ",", ";",
 _LONGEST_LINE = 400
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Covered:
     """A stretch of a text that has to go. ``secret`` is what a reader would have read there."""
 
@@ -50,7 +50,7 @@ class Covered:
     rank: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Leaf:
     """A text to search, and the key that it stands under, if any."""
 

@@ -22,6 +22,7 @@ from coatcheck.domain.canonical import Path as JsonPath
 from coatcheck.domain.errors import FieldError, InvalidRequest
 from coatcheck.domain.messages import Field, FieldClass, Reading, WireFormat
 from coatcheck.domain.placeholders import PlaceholderKeys
+from coatcheck.domain.values import value
 
 THINKING_MARKER = "[REDACTED: this thinking held a secret]"
 MAX_STRUCTURAL_CHARS = 200
@@ -39,7 +40,7 @@ class RedactedText:
     counts: Counter[str]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RedactedMessage:
     """A message without its secrets, and how many of each kind went."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from coatcheck.compaction.redaction.values import Value
 from coatcheck.compaction.redaction.wordlists import words
+from coatcheck.domain.values import value
 
 LOOK_BACK = 160
 TYPES = words(
@@ -34,7 +34,7 @@ _CONNECTION_STRING = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Setting:
     """How a text writes a name and its value. ``text`` is all of it; the name begins at ``at``, the value ends at ``end``."""
 

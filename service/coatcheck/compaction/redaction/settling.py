@@ -14,6 +14,7 @@ from coatcheck.compaction.redaction.wordlists import words
 from coatcheck.domain.canonical import JsonValue, Path
 from coatcheck.domain.errors import RedactionFailed
 from coatcheck.domain.placeholders import PlaceholderKeys
+from coatcheck.domain.values import value
 
 MAX_ROUNDS = 12
 """A text settles in two; more only where somebody nested secrets by hand."""
@@ -24,7 +25,7 @@ _GUESSABLE = words("password passphrase cookie url-password basic-auth seed-phra
 _STRONG_CHARS = 20
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Settled:
     """A text without its secrets, and how many of each kind went."""
 

@@ -6,9 +6,10 @@ A placeholder at a value's beginning is passed over and one further on ends the 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from coatcheck.domain.placeholders import PLACEHOLDER
+from coatcheck.domain.values import value
 
 MAX_BARE_CHARS = 4_096
 """What is read to judge a value. A secret that is longer is covered to its end (``finder``)."""
@@ -29,7 +30,7 @@ _TRAILING = ".,;:)]}>|"
 _BALANCE = {")": "(", "]": "[", "}": "{", ">": "<"}
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Value:
     """A value in a text: ``text[start:end]``, without its quotes."""
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from coatcheck.domain.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class View:
     """A text and, for each of its characters, where it begins and ends in the original. ``None`` means the same position."""
 
