@@ -21,10 +21,10 @@ _WORD = re.compile(r"[^\W_]{2,}")
 _HAN_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]{2,}")
 
 _PLACES_OF_A_PHRASE = 4
-_LINE_CHARS = 600
-"""Of a longer line, as much is read for identifiers."""
-_AROUND_CHARS = 200
-"""A long line is read only this far around what was found in it: more than a handoff's line has room for."""
+_LINE_CHARS = 200
+"""A longer line is read only this far, from its start or around what was found in it: a handoff's line has room for less."""
+_REQUEST_CHARS = 600
+"""Of a line, as much is read for what its user asks."""
 _IDENTIFIER_LINES = 20
 _LEAST_WORDY_CHARS = 6
 
@@ -91,7 +91,7 @@ def by_identifier(quotables: Sequence[Quotable]) -> list[Candidate]:
     counts: dict[str, int] = {}
     for order, quotable in enumerate(quotables):
         most, start, end = -1, 0, 0
-        for line_start, line_end, line in _first_lines(quotable.text):
+        for line_start, line_end, line in _first_lines(quotable.text, _LINE_CHARS):
             count = counts.get(line)
             if count is None:
                 count = counts[line] = evidence.identifiers(line)
@@ -171,7 +171,7 @@ class _Line:
 
 def _add_open_request(found: dict[int, _Line], text: str) -> None:
     """The line in which the user asks, else the first one."""
-    lines = list(_first_lines(text))
+    lines = list(_first_lines(text, _REQUEST_CHARS))
     if not lines:
         return
     start, end, _ = next((line for line in lines if asks(line[2])), lines[0])
@@ -187,24 +187,24 @@ def _weight(signal: Signal, quotable: Quotable) -> int:
 
 def _line_at(found: dict[int, _Line], text: str, hit_start: int, hit_end: int) -> _Line:
     """The line around a place, or what may be read of it."""
-    start = text.rfind("\n", max(0, hit_start - _AROUND_CHARS), hit_start) + 1
-    if start == 0 and hit_start > _AROUND_CHARS:
-        start = hit_start - _AROUND_CHARS // 2
+    start = text.rfind("\n", max(0, hit_start - _LINE_CHARS), hit_start) + 1
+    if start == 0 and hit_start > _LINE_CHARS:
+        start = hit_start - _LINE_CHARS // 2
     line = found.get(start)
     if line is None:
-        end = text.find("\n", hit_end, hit_end + _AROUND_CHARS)
+        end = text.find("\n", hit_end, hit_end + _LINE_CHARS)
         if end < 0:
-            end = min(len(text), hit_end + _AROUND_CHARS)
+            end = min(len(text), hit_end + _LINE_CHARS)
         line = found[start] = _Line(start, end, hit_start, hit_end)
     return line
 
 
-def _first_lines(text: str) -> Iterator[tuple[int, int, str]]:
+def _first_lines(text: str, max_chars: int) -> Iterator[tuple[int, int, str]]:
     """The first few lines that say something, as far as they are read: where each starts and ends, and what it says."""
     start = 0
     for _ in range(_IDENTIFIER_LINES):
         end = text.find("\n", start)
-        stop = min(len(text) if end < 0 else end, start + _LINE_CHARS)
+        stop = min(len(text) if end < 0 else end, start + max_chars)
         line = text[start:stop]
         if len(line.strip()) >= _LEAST_WORDY_CHARS:
             yield start, stop, line
