@@ -32,7 +32,7 @@ _PORT_WORD = re.compile(r"(?:ports?\b|порт|端口)\D{0,12}\d{2,5}")
 _EMAIL = re.compile(r"@(?<=[\w.+-]@)[\w-]{1,63}\.[A-Za-z]")
 _VERSION = re.compile(r"\.(?<=\d\.)\d{1,6}\.\d|v(?:(?<!\wv)\d{1,4}\b|ersions?\W{0,3}v?\d)|верси\w{1,2}\W{0,3}v?\d|版本\W{0,3}v?\d")
 _UNIT = re.compile(
-    r"[\d$€£¥₽](?:(?<=\d)[ \u00a0]?(?:%|‰|°|[kmgtp]i?b(?:/s|ps|it)?\b|bytes?\b|[mnµu]?s\b|sec(?:onds?)?\b|"
+    r"[\d$€£¥₽](?:(?<=\d)(?!\d)[ \u00a0]?(?:%|‰|°|[kmgtp]i?b(?:/s|ps|it)?\b|bytes?\b|[mnµu]?s\b|sec(?:onds?)?\b|"
     r"min(?:utes?)?\b|h(?:ours?|rs?)?\b|"
     r"days?\b|weeks?\b|months?\b|years?\b|[mkg]?hz\b|fps\b|rpm\b|rps\b|qps\b|px\b|[cmk]?m\b|k?g\b|k?w\b|v\b|tokens?\b|"
     r"requests?\b|users?\b|usd\b|eur\b|rub\b|"

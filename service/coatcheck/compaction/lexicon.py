@@ -52,7 +52,7 @@ _LATIN: dict[Signal, tuple[str, ...]] = {
         "update:", "erratum", "reverted", "rolled back", "revised",
     ),
     Signal.ERROR: (
-        "error", "errors", "error:", "exception", "failed", "failure", "failing", "fails", "fatal", "panic", "denied", "refused",
+        "failing", "fails", "fatal", "panic", "denied", "refused",
         "timed out", "crash", "crashed", "aborted", "unreachable", "segfault", "not found", "no such file", "cannot",
         "unable to", "killed", "exit code", "exit status", "broken pipe", "out of memory", "oomkilled", "rejected",
         "unauthorized", "forbidden by",
@@ -65,7 +65,7 @@ _LATIN: dict[Signal, tuple[str, ...]] = {
 }  # fmt: skip
 
 _ERROR_STEMS = ("error", "exception", "failed", "failure", "traceback", "errno")
-"""Found inside longer words too: ``ValueError:``, ``test_failed``."""
+"""Found as words of their own and inside longer ones: ``ValueError:``, ``test_failed``."""
 
 _CYRILLIC: dict[Signal, tuple[str, ...]] = {
     Signal.PROHIBITION: (
