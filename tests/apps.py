@@ -67,6 +67,8 @@ def settings_for(database_url: str, folder: Path, **overrides: object) -> Settin
         "reconcile_interval_s": 0.05,
         "drain_grace_s": 5,
         "log_level": "error",
+        "response_cache": True,
+        "response_cache_timeout_s": 20,
     }
     return load({}, **{**quick, **overrides})
 

@@ -89,6 +89,19 @@ class Settings(BaseSettings):
     fusion_rrf_k: int = Field(default=20, ge=1)
     recall_over_fetch: int = Field(default=4, ge=1)
 
+    response_cache: bool = False
+    """Whether answers are kept for reuse (``/v1/cache``). Off: a look-up is bypassed, and nothing is stored."""
+    response_cache_ttl_s: Seconds = 3_600
+    """The longest life of an entry; its caller may ask for a shorter one. Age is no permission: that is asked for each time."""
+    response_cache_max_answer_bytes: int = Field(default=256 * 1024, ge=1)
+    response_cache_max_entries: int = Field(default=1_000, ge=1)
+    """For each sharing scope (a principal, a team, a tenant); the oldest go."""
+    response_cache_timeout_s: Seconds = 0.5
+    """A look-up or a store that takes longer is bypassed, and the answer generated as if there were no cache."""
+    response_cache_semantic: bool = False
+    """Whether a request may ask for comparison by meaning."""
+    response_cache_similarity: float = Field(default=0.9, ge=0, le=1)
+
     reconcile_interval_s: Seconds = 2
     outbox_max_attempts: int = Field(default=8, ge=1)
     index_flush_interval_s: Seconds = 3

@@ -12,6 +12,7 @@ from uuid import UUID
 import httpx
 
 from coatcheck.identity.operations import Operation
+from tests.caching import circumstances
 from tests.windows import request
 
 UNKNOWN = UUID("01932dea-0000-7000-8000-00000000dead")
@@ -123,4 +124,9 @@ EVERY_OPERATION: dict[tuple[str, str], Row] = {
     ("POST", "/v1/admin/tenants"): Row(Operation.TENANTS, "/v1/admin/tenants", {"name": "n"}, status=201),
     ("GET", "/v1/admin/tenants/{tenant_id}/limits"): Row(Operation.TENANTS, LIMITS),
     ("PUT", "/v1/admin/tenants/{tenant_id}/limits"): Row(Operation.TENANTS, LIMITS, {}),
+    ("POST", "/v1/cache/lookup"): Row(Operation.CACHE, "/v1/cache/lookup", circumstances(), session_in_body=True),
+    ("POST", "/v1/cache/store"): Row(
+        Operation.CACHE, "/v1/cache/store", {**circumstances(), "answer": "a", "scope": "0" * 64}, session_in_body=True
+    ),
+    ("POST", "/v1/cache/purge"): Row(Operation.CACHE, "/v1/cache/purge", {}, session_in_body=True),
 }

@@ -40,7 +40,7 @@ def test_an_operation_that_is_not_granted_is_forbidden() -> None:
 
 
 def test_roles_are_the_planned_ones() -> None:
-    assert {"compact", "recall", "read", "sessions", "erase", "publish", "export"} == MEMBER
+    assert {"compact", "recall", "read", "sessions", "erase", "publish", "export", "cache"} == MEMBER
     assert {"tenants"} == EVERYTHING - OPERATOR
     assert context(operations=OPERATOR).is_operator
     assert context(operations=EVERYTHING).is_operator

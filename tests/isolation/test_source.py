@@ -31,7 +31,7 @@ TENANT_WALKS = {
 """Who may enter a tenant that no caller's context named: starts, workers and the directory of credentials."""
 
 MADE_AT_IMPORT = {
-    "Anthropic", "ARRAY", "APIRouter", "Decision", "Depends", "Field", "IndexedField", "OpenAIChat", "OpenAIResponses",
+    "Anthropic", "ARRAY", "APIRouter", "Decision", "Depends", "Field", "IndexedField", "NewType", "OpenAIChat", "OpenAIResponses",
     "PackagedModel", "Path", "Prefixes", "Query", "Question", "SnowballStemmer", "Tool", "TypeVar", "UUID", "bulk.insert",
     "bulk.unnested", "bytes", "chr", "datetime", "dict.fromkeys", "frozenset", "json.JSONEncoder", "models.StrictModeConfig",
     "postgresql.dialect", "range", "re.compile", "regex.compile", "sa.Column", "sa.ForeignKey", "sa.ForeignKeyConstraint",
@@ -49,10 +49,10 @@ def offenders(found: list[str], allowed: set[str]) -> list[str]:
 
 
 def test_scopes_and_contexts_are_made_by_identity_alone() -> None:
-    made = [name for module in MODULES for name in calls(module, "Scope", "TenantScope", "RequestContext")]
+    made = [name for module in MODULES for name in calls(module, "Scope", "TenantScope", "RequestContext", "CacheScope")]
 
     assert [name for name in offenders(made, set()) if not name.startswith("identity.")] == []
-    assert set(made) >= {"identity.context", "identity.authenticate", "identity.scopes"}
+    assert set(made) >= {"identity.context", "identity.authenticate", "identity.scopes", "identity.cache_scopes"}
     assert list(calls(Module.of("Scope(tenant, principal, acl)"), "Scope")) == ["somewhere"]
     assert list(calls(Module.of("scopes.TenantScope(tenant)"), "TenantScope")) == ["somewhere"]
 
@@ -142,6 +142,16 @@ def test_whatever_asks_the_database_takes_a_scoped_transaction_first() -> None:
             for function, first in first_parameters(module):
                 # A stream opens a transaction for each page, under the scope that it takes.
                 assert first[:1] in kinds or first == ("Database", "TenantScope"), f"{module.name}.{function}"
+
+
+def test_whatever_reads_the_response_cache_takes_a_whole_cache_scope() -> None:
+    """After its transaction, without a default: a look-up over half a scope cannot be written down."""
+    [module] = [module for module in MODULES if module.name == "store.response_cache"]
+
+    functions = dict(first_parameters(module))
+
+    assert functions
+    assert {second for _, second in functions.values()} == {"CacheScope"}
 
 
 def test_whatever_asks_the_index_takes_a_scope_first() -> None:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import httpx
 
-from coatcheck_client import administration, operations
+from coatcheck_client import administration, caching, operations
 from coatcheck_client.discovery import locate
 from coatcheck_client.errors import ServiceUnreachable
 from coatcheck_client.flows import Flow, Pause, RetryPolicy, Send, with_retries
@@ -115,6 +115,9 @@ class Coatcheck:
     create_tenant = _Blocking(administration.create_tenant)
     tenant_limits = _Blocking(administration.tenant_limits)
     set_tenant_limits = _Blocking(administration.set_tenant_limits)
+    cache_lookup = _Blocking(caching.cache_lookup)
+    cache_store = _Blocking(caching.cache_store)
+    cache_purge = _Blocking(caching.cache_purge)
 
     def export(self, session_id: UUID | str) -> Iterator[bytes]:
         """A session's export (NDJSON) as it arrives, in chunks that need not end at a line's end."""
@@ -205,6 +208,9 @@ class AsyncCoatcheck:
     create_tenant = _Awaiting(administration.create_tenant)
     tenant_limits = _Awaiting(administration.tenant_limits)
     set_tenant_limits = _Awaiting(administration.set_tenant_limits)
+    cache_lookup = _Awaiting(caching.cache_lookup)
+    cache_store = _Awaiting(caching.cache_store)
+    cache_purge = _Awaiting(caching.cache_purge)
 
     async def export(self, session_id: UUID | str) -> AsyncIterator[bytes]:
         """A session's export (NDJSON) as it arrives, in chunks that need not end at a line's end."""

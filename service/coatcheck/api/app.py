@@ -10,6 +10,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from coatcheck.api import (
+    cache,
     compactions,
     imports,
     jobs,
@@ -35,7 +36,7 @@ from coatcheck.ops.metrics import Metrics
 from coatcheck.ops.progress import ProgressBoard
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
-ROUTERS = (compactions, recall, manifests, segments, sessions, imports, jobs, keys, tenants, probes)
+ROUTERS = (compactions, recall, manifests, segments, sessions, imports, jobs, keys, tenants, cache, probes)
 
 
 def create_api(

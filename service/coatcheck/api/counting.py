@@ -12,7 +12,16 @@ from coatcheck.identity.context import RequestContext
 from coatcheck.memory.compact import Compacted, CompactionCommand
 from coatcheck.memory.services import Services
 from coatcheck.ops.metrics import Metrics
-from coatcheck_client.wire import RecallRequest, RecallResponse
+from coatcheck_client.wire import (
+    CacheLookup,
+    CacheLookupOut,
+    CachePurge,
+    CachePurgeOut,
+    CacheStore,
+    CacheStoreOut,
+    RecallRequest,
+    RecallResponse,
+)
 
 
 def counted(services: Services, metrics: Metrics) -> Services:
@@ -35,7 +44,24 @@ def counted(services: Services, metrics: Metrics) -> Services:
         metrics.recalls.labels(legs or "none").inc()
         return found
 
-    return dataclasses.replace(services, compact=compact, recall=recall)
+    async def cache_lookup(context: RequestContext, request: CacheLookup) -> CacheLookupOut:
+        found = await services.cache_lookup(context, request)
+        metrics.cache_lookups.labels(f"{found.outcome}:{found.reason}" if found.reason else found.outcome).inc()
+        return found
+
+    async def cache_store(context: RequestContext, request: CacheStore) -> CacheStoreOut:
+        kept = await services.cache_store(context, request)
+        metrics.cache_stores.labels(kept.reason or "stored").inc()
+        return kept
+
+    async def cache_purge(context: RequestContext, request: CachePurge) -> CachePurgeOut:
+        done = await services.cache_purge(context, request)
+        metrics.cache_purged.inc(done.purged)
+        return done
+
+    return dataclasses.replace(
+        services, compact=compact, recall=recall, cache_lookup=cache_lookup, cache_store=cache_store, cache_purge=cache_purge
+    )
 
 
 def _count_run(metrics: Metrics, compacted: Compacted) -> None:

@@ -33,6 +33,9 @@ READ_BY_US = (
     wire.RepairRequest,
     wire.KeyCreate,
     wire.TenantCreate,
+    wire.CacheLookup,
+    wire.CacheStore,
+    wire.CachePurge,
     wire.Problem,
 )
 """Models that FastAPI does not see, because we read and write them ourselves."""

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from coatcheck.domain.errors import RefusedToStart
 from coatcheck.domain.placeholders import PlaceholderKeys
 from coatcheck.identity.cursor import Cursor
+from coatcheck.identity.fingerprints import Fingerprints
 
 _SALT = b"coatcheck keyring 1"
 KEY_BYTES = 32
@@ -35,6 +36,7 @@ class Purpose(StrEnum):
     CACHE_SALT = "cache-salt"
     JOURNAL = "journal"
     FINGERPRINT = "fingerprint"
+    RESPONSE_CACHE = "response-cache"
 
 
 class Keyring:
@@ -93,6 +95,10 @@ class Keyring:
     def cursor(self, tenant_id: UUID) -> Cursor:
         """Signs and verifies page tokens within one tenant."""
         return Cursor(self._derive(Purpose.CURSOR, tenant_id.bytes))
+
+    def cache_fingerprints(self, tenant_id: UUID) -> Fingerprints:
+        """Makes the response cache's fingerprints within one tenant."""
+        return Fingerprints(self._derive(Purpose.RESPONSE_CACHE, tenant_id.bytes))
 
     def journal_key(self) -> bytes:
         """The erasure journal's key: one for the installation, since the journal is read before any tenant is known."""

@@ -22,6 +22,8 @@ class Operation(StrEnum):
     RECONCILE = "reconcile"
     REDACT = "redact"
     TENANTS = "tenants"
+    CACHE = "cache"
+    CACHE_PUBLISH = "cache:publish"
 
 
 MEMBER: frozenset[str] = frozenset(
@@ -33,6 +35,7 @@ MEMBER: frozenset[str] = frozenset(
         Operation.ERASE,
         Operation.PUBLISH,
         Operation.EXPORT,
+        Operation.CACHE,
     }
 )
 """What an agent or a person needs for its own memory."""

@@ -8,6 +8,7 @@ from typing import Protocol
 from uuid import UUID
 
 from coatcheck.identity.context import RequestContext
+from coatcheck.memory.cache_purging import CachePurging
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.compact import Compact, Compacted, CompactionCommand
 from coatcheck.memory.erasing import Eraser
@@ -25,10 +26,17 @@ from coatcheck.memory.recall import Recall
 from coatcheck.memory.reconcile import Reconciler
 from coatcheck.memory.repair import Repair
 from coatcheck.memory.rescan import Rescan
+from coatcheck.memory.response_cache import ResponseCache
 from coatcheck.memory.sessions import Sessions
 from coatcheck.memory.tenant_limits import TenantLimitsAdmin
 from coatcheck.memory.transfer import Transfer
 from coatcheck_client.wire import (
+    CacheLookup,
+    CacheLookupOut,
+    CachePurge,
+    CachePurgeOut,
+    CacheStore,
+    CacheStoreOut,
     EntryPage,
     ImportResponse,
     JobOut,
@@ -84,6 +92,9 @@ class Services:
     create_tenant: Callable[[Context, TenantCreate], Awaitable[TenantOut]]
     tenant_limits: Callable[[Context, UUID], Awaitable[TenantLimitsOut]]
     set_tenant_limits: Callable[[Context, UUID, TenantLimits], Awaitable[TenantLimitsOut]]
+    cache_lookup: Callable[[Context, CacheLookup], Awaitable[CacheLookupOut]]
+    cache_store: Callable[[Context, CacheStore], Awaitable[CacheStoreOut]]
+    cache_purge: Callable[[Context, CachePurge], Awaitable[CachePurgeOut]]
     readiness: Callable[[], Awaitable[ReadinessReport]]
 
 
@@ -114,6 +125,7 @@ def build(parts: Collaborators) -> UseCases:
     compact, sessions, forget = Compact(parts, finisher, presenter), Sessions(parts), Forget(parts, eraser)
     transfer, keys, tenants = Transfer(parts, reading, Importer(parts, finisher)), Keys(parts), Tenants(parts)
     tenant_limits = TenantLimitsAdmin(parts)
+    cache = ResponseCache(parts)
     services = Services(
         compact=compact,
         recall=Recall(parts, presenter),
@@ -138,6 +150,9 @@ def build(parts: Collaborators) -> UseCases:
         create_tenant=tenants.create,
         tenant_limits=tenant_limits.one,
         set_tenant_limits=tenant_limits.change,
+        cache_lookup=cache.lookup,
+        cache_store=cache.store,
+        cache_purge=CachePurging(parts),
         readiness=Readiness(parts),
     )
     return UseCases(services, compact, reconciler, projector, eraser, repair, jobs)

@@ -45,6 +45,19 @@ class Metrics:
             "coatcheck_limited", "Requests refused by a tenant's limit, by the limit's name.", ["limit"], registry=registry
         )
         self.recalls = Counter("coatcheck_recalls", "Recalls by the legs that served them.", ["legs"], registry=registry)
+        self.cache_lookups = Counter(
+            "coatcheck_cache_lookups",
+            "Look-ups in the response cache: hit-exact, hit-semantic, miss, or bypassed and ineligible with their reason.",
+            ["outcome"],
+            registry=registry,
+        )
+        self.cache_stores = Counter(
+            "coatcheck_cache_stores",
+            "Answers offered to the response cache: stored, or the reason why not.",
+            ["outcome"],
+            registry=registry,
+        )
+        self.cache_purged = Counter("coatcheck_cache_purged", "Entries that a purge took out.", registry=registry)
         self.stale_candidates = Counter(
             "coatcheck_recall_stale_candidates",
             "Candidates whose row was absent, erased or other than the point said.",

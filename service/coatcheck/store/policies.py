@@ -2,7 +2,8 @@
 
 A policy's subquery is itself under the policies of the table it reads, so each level states only what it adds: a session is
 readable by its acl while it is not erased; a run while its session is and it is not erased itself; an entry while its run
-is; a segment or blob while some entry is that points at it; a reduction while its segment is. What a use case marks as
+is; a segment or blob while some entry is that points at it; a reduction while its segment is; a cached answer by its own acl
+while its conversation's session is. What a use case marks as
 erased is therefore unreachable with that commit, before any row or point is gone.
 """
 
@@ -72,6 +73,8 @@ def grants() -> list[Grant]:
         *(Grant(table, "INSERT", APP_ROLE) for table in ("outbox", "audit")),
         *(Grant(table, "SELECT, INSERT", APP_ROLE) for table in ("sessions", "runs", "segments", "reductions", "blobs", "entries")),
         Grant("stored_usage", "SELECT, INSERT", APP_ROLE),
+        Grant("cache_entries", "SELECT, INSERT", APP_ROLE),
+        Grant("cache_ties", "INSERT", APP_ROLE),
         Grant("runs", "UPDATE (lease_owner, lease_fence, lease_until)", APP_ROLE),
     ]
 
@@ -112,6 +115,12 @@ def _of_app() -> Iterator[Policy]:
     yield _reads("reductions", f"{TENANT} AND {_readable_segment('reductions', 'exact_sha256')}")
     yield _adds("reductions", f"{TENANT} AND {_writable_session('reductions')}")
     yield _reads("projections", f"{TENANT} AND {_readable_session('projections')}")
+    # An answer goes with its conversation: what may not be read any more, or is erased, has none to give.
+    of_session = f"(session_id IS NULL OR {_readable_session('cache_entries')})"
+    own = f"{ACL} @> ARRAY['p:' || principal_id::text]"
+    yield _reads("cache_entries", f"{TENANT} AND acl && {ACL} AND {of_session}")
+    yield _adds("cache_entries", f"{TENANT} AND {own} AND cardinality(acl) = 1 AND acl <@ {ACL} AND {of_session}")
+    yield _adds("cache_ties", f"{TENANT} AND {_own_cache_entry()}")
     yield _reads("entries", f"{TENANT} AND {_readable_run()}")
     yield _adds("entries", f"{TENANT} AND {_writable_run()}")
 
@@ -152,6 +161,13 @@ def _readable_entry(table: str, pointer: str) -> str:
     return (
         f"EXISTS (SELECT FROM entries e WHERE e.tenant_id = {table}.tenant_id AND e.session_id = {table}.session_id"
         f" AND e.{pointer} = {table}.sha256)"
+    )
+
+
+def _own_cache_entry() -> str:
+    return (
+        "EXISTS (SELECT FROM cache_entries c WHERE c.tenant_id = cache_ties.tenant_id AND c.entry_id = cache_ties.entry_id"
+        f" AND {ACL} @> ARRAY['p:' || c.principal_id::text])"
     )
 
 

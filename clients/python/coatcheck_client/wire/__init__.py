@@ -15,6 +15,17 @@ from coatcheck_client.wire.administration import (
     TenantPage,
 )
 from coatcheck_client.wire.base import AnyText, FormatName, Label, Moment, RoleName, SessionName, WarningOut
+from coatcheck_client.wire.cache import (
+    CacheCircumstances,
+    CacheLookup,
+    CacheLookupOut,
+    CacheProvenance,
+    CachePurge,
+    CachePurgeOut,
+    CacheStore,
+    CacheStoreOut,
+    SourceIn,
+)
 from coatcheck_client.wire.compaction import (
     CompactionRequest,
     CompactionResponse,
@@ -51,6 +62,14 @@ from coatcheck_client.wire.recall import (
 
 __all__ = [
     "AnyText",
+    "CacheCircumstances",
+    "CacheLookup",
+    "CacheLookupOut",
+    "CacheProvenance",
+    "CachePurge",
+    "CachePurgeOut",
+    "CacheStore",
+    "CacheStoreOut",
     "CompactionRequest",
     "CompactionResponse",
     "EntryOut",
@@ -82,6 +101,7 @@ __all__ = [
     "SessionOut",
     "SessionPage",
     "SessionPatch",
+    "SourceIn",
     "SupersededBy",
     "TenantCreate",
     "TenantLimits",

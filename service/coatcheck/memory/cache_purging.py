@@ -1,0 +1,63 @@
+"""Purges of the response cache: a caller its own entries, an operator a principal's or the tenant's. Also while it is off."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from coatcheck.domain.errors import FieldError, Forbidden, InvalidRequest, NotFound
+from coatcheck.domain.response_cache import Fingerprint
+from coatcheck.identity.cache_scopes import conversation_tag, source_tags
+from coatcheck.identity.context import RequestContext
+from coatcheck.memory.access import find_session
+from coatcheck.memory.cache_circumstances import name_of
+from coatcheck.memory.collaborators import Collaborators
+from coatcheck.store import audit, cache_purge
+from coatcheck.store.database import WorkerTransaction
+from coatcheck_client.wire import CachePurge, CachePurgeOut
+
+
+class CachePurging:
+    """The use case behind ``/v1/cache/purge``."""
+
+    def __init__(self, parts: Collaborators) -> None:
+        self._parts = parts
+
+    async def __call__(self, context: RequestContext, asked: CachePurge) -> CachePurgeOut:
+        """Raises Forbidden, InvalidRequest, and NotFound or Erased for a session's id."""
+        context.require("cache")
+        writer = self._writer(context, asked)
+        tags = await self._tags(context, asked)
+
+        async def work(tx: WorkerTransaction) -> int:
+            purged = await cache_purge.purge(tx, writer, tags)
+            if asked.whose != "own":
+                target = str(writer or context.tenant_id)
+                await audit.record(tx, self._parts.new_id(), context.principal_id, "cache.purge", asked.whose, target)
+            return purged
+
+        return CachePurgeOut(purged=await self._parts.database.work(context.tenant_scope, work))
+
+    def _writer(self, context: RequestContext, asked: CachePurge) -> UUID | None:
+        """Whose entries go; None: everybody's."""
+        if (asked.principal_id is not None) != (asked.whose == "principal"):
+            detail = "belongs to whose = principal, and to nothing else"
+            raise InvalidRequest(f"/principal_id {detail}.", errors=[FieldError("/principal_id", detail)])
+        if asked.whose == "own":
+            if context.sessions is not None and asked.session is None:
+                raise Forbidden("The credential is kept to some sessions: name one of them.")
+            return context.principal_id
+        context.require_for_tenant("cache")
+        if not context.is_operator:
+            raise Forbidden("Only an operator purges what others have stored.")
+        return asked.principal_id
+
+    async def _tags(self, context: RequestContext, asked: CachePurge) -> list[Fingerprint]:
+        prints = self._parts.keyring.cache_fingerprints(context.tenant_id)
+        tags = list(source_tags(prints, [name_of(asked.source)])) if asked.source is not None else []
+        name = asked.session
+        if name is not None:
+            session = await self._parts.database.read(context.scope, lambda tx: find_session(context, tx, name))
+            if session is None and context.sessions is not None:
+                raise NotFound
+            tags.append(conversation_tag(prints, context.principal_id, session.session_id if session is not None else name))
+        return tags

@@ -1,0 +1,195 @@
+"""The response cache: may this caller reuse an answer, and may this answer be kept? One object for HTTP and for the gateway.
+
+    who asks -> under what -> one scope, or a bypass that names what is unknown
+    look-up: the very prompt within the scope; else, where asked for, by meaning within the scope (``cache_matching``)
+    store: the scope of the look-up still stands, no secret, not too large -> one row under row security, then room is made
+
+No path leads from an error to a wider search: a cache that is late or out is bypassed, and a refusal is a refusal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Literal
+
+from coatcheck.domain.canonical import decode, parse_text, to_bytes, to_text
+from coatcheck.domain.errors import RedactionFailed, StoreUnavailable
+from coatcheck.domain.response_cache import CacheEntry, CacheScope, Dimension, PromptPrint, Sharing, Stated
+from coatcheck.identity.cache_scopes import cache_scope, require_sharing
+from coatcheck.identity.context import RequestContext
+from coatcheck.identity.fingerprints import Fingerprints
+from coatcheck.memory.cache_circumstances import looked_up, stated_alone
+from coatcheck.memory.cache_matching import Matcher
+from coatcheck.memory.collaborators import Collaborators
+from coatcheck.store import cache_purge, response_cache, sessions
+from coatcheck.store.database import ReadTransaction, WorkerTransaction, WriteTransaction
+from coatcheck.store.response_cache import Embedded
+from coatcheck_client.wire import (
+    CacheCircumstances,
+    CacheLookup,
+    CacheLookupOut,
+    CacheProvenance,
+    CacheStore,
+    CacheStoreOut,
+)
+
+OFF, UNAVAILABLE = "off", "unavailable"
+
+
+class ResponseCache:
+    """The use cases behind ``/v1/cache/lookup`` and ``/v1/cache/store``."""
+
+    def __init__(self, parts: Collaborators) -> None:
+        self._parts = parts
+        self._matcher = Matcher(parts)
+
+    async def lookup(self, context: RequestContext, asked: CacheLookup) -> CacheLookupOut:
+        """Raises Forbidden, and NotFound or Erased for a session's id; whatever else is wrong bypasses the cache."""
+        context.require("cache")
+        sharing = Sharing.parse(asked.sharing)
+        require_sharing(context, sharing)
+        if not self._parts.settings.response_cache:
+            return _bypassed(OFF)
+        try:
+            async with asyncio.timeout(self._parts.settings.response_cache_timeout_s):
+                return await self._lookup(context, sharing, asked)
+        except (TimeoutError, StoreUnavailable):
+            return _bypassed(UNAVAILABLE)
+
+    async def store(self, context: RequestContext, asked: CacheStore) -> CacheStoreOut:
+        """Raises Forbidden, and NotFound or Erased for a session's id; whatever else is wrong keeps nothing."""
+        context.require("cache")
+        sharing = Sharing.parse(asked.sharing)
+        require_sharing(context, sharing)
+        if not sharing.is_private:
+            context.require("cache:publish")
+        if not self._parts.settings.response_cache:
+            return _not_stored(OFF)
+        try:
+            async with asyncio.timeout(self._parts.settings.response_cache_timeout_s):
+                return await self._store(context, sharing, asked)
+        except (TimeoutError, StoreUnavailable, RedactionFailed):
+            return _not_stored(UNAVAILABLE)
+
+    async def _lookup(self, context: RequestContext, sharing: Sharing, asked: CacheLookup) -> CacheLookupOut:
+        prints = self._parts.keyring.cache_fingerprints(context.tenant_id)
+        stated = await asyncio.to_thread(stated_alone, prints, asked)
+        owner = sharing.acl_key(context.principal_id)
+        prompt = await self._matcher.read(context, prints, owner, asked)
+
+        async def exact(tx: ReadTransaction) -> tuple[CacheScope | Dimension, CacheEntry | None]:
+            scope = await self._scope(context, tx, prints, sharing, asked, stated)
+            if isinstance(scope, Dimension):
+                return scope, None
+            return scope, await response_cache.find_exact(tx, scope, prompt, self._parts.clock())
+
+        scope, entry = await self._parts.database.read(context.scope, exact)
+        if isinstance(scope, Dimension):
+            return _bypassed(scope.value)
+        if entry is not None:
+            return self._hit("exact", 1.0, scope, entry)
+        nearest = await self._matcher.nearest(scope, prompt)
+        if nearest.entry is not None:
+            return self._hit("semantic", nearest.similarity, scope, nearest.entry)
+        return await self._not_found(context, scope, prompt, nearest.reason)
+
+    async def _not_found(self, context: RequestContext, scope: CacheScope, prompt: PromptPrint, reason: str) -> CacheLookupOut:
+        """Says why. Only the caller's own sharing scope is looked at: what others have changes neither the words nor the time."""
+        limit = self._parts.settings.response_cache_max_entries
+
+        async def why(tx: ReadTransaction) -> tuple[int, str]:
+            now = self._parts.clock()
+            eligible = await response_cache.count_eligible(tx, scope, now, limit)
+            other = await response_cache.same_prompt(tx, scope, prompt, now, context.sessions)
+            difference = scope.dimensions.first_difference(other) if other is not None else None
+            return eligible, "scope" if difference is None else difference.value
+
+        eligible, dimension = await self._parts.database.read(context.scope, why)
+        if eligible and dimension == "scope":
+            return CacheLookupOut(outcome="miss", reason=reason, eligible=eligible, scope=scope.digest)
+        return CacheLookupOut(outcome="ineligible", reason=dimension, eligible=eligible, scope=scope.digest)
+
+    async def _store(self, context: RequestContext, sharing: Sharing, asked: CacheStore) -> CacheStoreOut:
+        if asked.scope is None:
+            return _not_stored("scope")
+        prints = self._parts.keyring.cache_fingerprints(context.tenant_id)
+        raw = await asyncio.to_thread(to_bytes, asked.answer)
+        if len(raw) > self._parts.settings.response_cache_max_answer_bytes:
+            return _not_stored("too-large")
+        if await asyncio.to_thread(self._holds_secret, context, asked):
+            return _not_stored("secret")
+        stated = await asyncio.to_thread(stated_alone, prints, asked)
+        prompt = await self._matcher.read(context, prints, sharing.acl_key(context.principal_id), asked)
+        embedded = await self._matcher.embedded(prompt)
+        now = self._parts.clock()
+        life_s = min(asked.ttl_s or self._parts.settings.response_cache_ttl_s, self._parts.settings.response_cache_ttl_s)
+        entry = CacheEntry(self._parts.new_id(), raw, now, now + timedelta(seconds=life_s))
+        kept = await self._parts.database.write(
+            context.scope, lambda tx: self._keep(context, tx, prints, sharing, asked, stated, prompt, embedded, entry)
+        )
+        if not isinstance(kept, CacheScope):
+            return _not_stored(kept)
+
+        async def room(tx: WorkerTransaction) -> None:
+            await cache_purge.make_room(tx, kept, prompt, entry.entry_id, self._parts.settings.response_cache_max_entries)
+
+        await self._parts.database.work(context.tenant_scope, room)
+        return CacheStoreOut(stored=True, entry_id=entry.entry_id, expires_at=entry.expires_at)
+
+    async def _keep(
+        self, context: RequestContext, tx: WriteTransaction, prints: Fingerprints, sharing: Sharing, asked: CacheStore,
+        stated: Stated, prompt: PromptPrint, embedded: Embedded | None, entry: CacheEntry,
+    ) -> CacheScope | str:  # fmt: skip
+        """The scope it was kept under, or why it was not. No erasure of what it rests on ends between the look and the row."""
+        scope = await self._scope(context, tx, prints, sharing, asked, stated)
+        if isinstance(scope, CacheScope) and scope.ties.sessions:
+            for session_id in scope.ties.sessions:
+                await sessions.share(tx, session_id)
+            scope = await self._scope(context, tx, prints, sharing, asked, stated)
+        if isinstance(scope, Dimension):
+            return scope.value
+        if scope.digest != asked.scope:
+            return "scope-changed"
+        await response_cache.insert(tx, scope, prompt, embedded, entry)
+        return scope
+
+    async def _scope(
+        self, context: RequestContext, tx: ReadTransaction, prints: Fingerprints, sharing: Sharing, asked: CacheCircumstances,
+        stated: Stated,
+    ) -> CacheScope | Dimension:  # fmt: skip
+        known = await looked_up(context, tx, prints, sharing, asked, stated)
+        revisions = {"redaction": self._parts.redactor.revision}
+        return cache_scope(context, prints, sharing, known.stated, known.ties, dict(revisions))
+
+    def _holds_secret(self, context: RequestContext, asked: CacheStore) -> bool:
+        """An answer that redaction would change is not the answer any more: it is not kept at all."""
+        keys = self._parts.keyring.placeholder_keys(context.tenant_id, context.principal_id)
+        text = asked.answer if isinstance(asked.answer, str) else to_text(asked.answer)
+        return bool(self._parts.redactor.redact_text(text, keys).counts)
+
+    def _hit(self, match: Literal["exact", "semantic"], similarity: float, scope: CacheScope, entry: CacheEntry) -> CacheLookupOut:
+        provenance = CacheProvenance(
+            entry_id=entry.entry_id,
+            match=match,
+            similarity=round(similarity, 4),
+            sharing=str(scope.sharing),
+            stored_at=entry.created_at,
+            age_s=max(0.0, (self._parts.clock() - entry.created_at).total_seconds()),
+            expires_at=entry.expires_at,
+        )
+        return CacheLookupOut(
+            outcome="hit-exact" if match == "exact" else "hit-semantic",
+            eligible=1,
+            answer=parse_text(decode(entry.answer)),
+            provenance=provenance,
+            scope=scope.digest,
+        )
+
+
+def _bypassed(reason: str) -> CacheLookupOut:
+    return CacheLookupOut(outcome="bypassed", reason=reason)
+
+
+def _not_stored(reason: str) -> CacheStoreOut:
+    return CacheStoreOut(stored=False, reason=reason)

@@ -1,0 +1,97 @@
+"""What takes entries out of the response cache: purges by name, erasures, age and number. The use case has authorised each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from coatcheck.domain.response_cache import CacheScope, Fingerprint, PromptPrint
+from coatcheck.store.database import WorkerTransaction
+
+_PURGE = sa.text("""
+    DELETE FROM cache_entries
+     WHERE tenant_id = :tenant
+       AND (CAST(:principal AS uuid) IS NULL OR principal_id = :principal)
+       AND (CAST(:tags AS text[]) IS NULL OR entry_id IN (
+           SELECT entry_id FROM cache_ties WHERE tenant_id = :tenant AND tag = ANY (:tags)
+           GROUP BY entry_id HAVING count(*) = cardinality(CAST(:tags AS text[]))))
+""")
+
+_OF_SESSION = sa.text("""
+    DELETE FROM cache_entries
+     WHERE tenant_id = :tenant
+       AND (session_id = :session
+            OR entry_id IN (SELECT entry_id FROM cache_ties WHERE tenant_id = :tenant AND tag = ANY (CAST(:tags AS text[]))))
+""")
+
+_EXPIRED = sa.text("""
+    DELETE FROM cache_entries
+     WHERE tenant_id = :tenant AND entry_id = ANY (ARRAY(
+           SELECT entry_id FROM cache_entries WHERE tenant_id = :tenant AND expires_at <= :now
+            ORDER BY expires_at LIMIT :limit))
+""")
+
+_OLDER = sa.text("""
+    DELETE FROM cache_entries
+     WHERE tenant_id = :tenant AND scope = :scope AND prompt = :prompt
+       AND (created_at, entry_id) < (SELECT created_at, entry_id FROM cache_entries WHERE tenant_id = :tenant AND entry_id = :entry)
+""")
+
+_BEYOND = sa.text("""
+    DELETE FROM cache_entries
+     WHERE tenant_id = :tenant AND entry_id = ANY (ARRAY(
+           SELECT entry_id FROM cache_entries WHERE tenant_id = :tenant AND sharing = :sharing
+            ORDER BY created_at DESC, entry_id DESC OFFSET :keep))
+""")
+
+_STATS = sa.text("""
+    SELECT count(*) AS entries, coalesce(sum(octet_length(answer)), 0) AS answer_bytes, min(created_at) AS oldest
+      FROM cache_entries
+     WHERE tenant_id = :tenant AND expires_at > :now AND (CAST(:principal AS uuid) IS NULL OR principal_id = :principal)
+""")
+
+EXPIRED_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    """What a principal's, or a tenant's, entries come to."""
+
+    entries: int
+    answer_bytes: int
+    oldest: datetime | None
+
+
+async def purge(tx: WorkerTransaction, principal_id: UUID | None, tags: Sequence[Fingerprint]) -> int:
+    """Entries of one writer (None: of everybody) that rest on all of what the tags name. Returns how many went."""
+    parameters = {"tenant": tx.scope.tenant_id, "principal": principal_id, "tags": sorted(set(tags)) or None}
+    return int((await tx.connection.execute(_PURGE, parameters)).rowcount)
+
+
+async def forget_session(tx: WorkerTransaction, session_id: UUID, tags: Sequence[Fingerprint]) -> int:
+    """Whoever's entries belong to the session, or rest on what the tags name: what is erased goes with what was made of it."""
+    parameters = {"tenant": tx.scope.tenant_id, "session": session_id, "tags": list(tags)}
+    return int((await tx.connection.execute(_OF_SESSION, parameters)).rowcount)
+
+
+async def expired(tx: WorkerTransaction, now: datetime) -> int:
+    """The oldest of the expired entries, a thousand at most."""
+    parameters = {"tenant": tx.scope.tenant_id, "now": now, "limit": EXPIRED_AT_ONCE}
+    return int((await tx.connection.execute(_EXPIRED, parameters)).rowcount)
+
+
+async def make_room(tx: WorkerTransaction, scope: CacheScope, prompt: PromptPrint, entry_id: UUID, keep: int) -> None:
+    """After a new entry: the ones that it replaces, and the sharing scope's oldest beyond ``keep``."""
+    tenant = tx.scope.tenant_id
+    await tx.connection.execute(_OLDER, {"tenant": tenant, "scope": scope.digest, "prompt": prompt.exact, "entry": entry_id})
+    await tx.connection.execute(_BEYOND, {"tenant": tenant, "sharing": scope.dimensions.sharing, "keep": keep})
+
+
+async def stats(tx: WorkerTransaction, principal_id: UUID | None, now: datetime) -> CacheStats:
+    """Of one writer's living entries, or of the tenant's."""
+    row = (await tx.connection.execute(_STATS, {"tenant": tx.scope.tenant_id, "principal": principal_id, "now": now})).one()
+    return CacheStats(row.entries, int(row.answer_bytes), row.oldest)
