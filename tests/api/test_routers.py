@@ -66,6 +66,18 @@ async def test_lone_surrogates_and_nul_come_back_over_every_door(served: Served)
     assert first["text"] == segment.json()["text"] == odd
 
 
+async def test_what_is_asked_for_may_be_broken_text_too(served: Served) -> None:
+    broken = "the pool is exhausted \ud83d"
+    asked = json.dumps({"query": broken, "session": "broken"}).encode()
+    body = json.dumps(request("broken", window(), focus=broken)).encode()
+
+    made = await served.http.post("/v1/compactions", content=body, headers=served.operator.headers)
+    found = await served.http.post("/v1/recall", content=asked, headers=served.operator.headers)
+
+    assert made.status_code == 201
+    assert "the pool is exhausted" in found.json()["hits"][0]["text"]
+
+
 async def test_entries_come_in_pages_without_gap_and_without_text_unless_asked(served: Served) -> None:
     manifest = (await compacted(served, "paged"))["manifest_id"]
 
@@ -234,3 +246,5 @@ async def test_mcp_stands_behind_the_same_edge(served: Served) -> None:
     assert stranger.json()["type"].endswith(":unauthenticated")
     assert caller.status_code == 200, caller.text
     assert "recall_memory" in caller.text
+    counted = (await served.http.get("/metrics")).text
+    assert 'coatcheck_requests_total{method="POST",route="/mcp",status="200"}' in counted

@@ -31,7 +31,7 @@ def refusal(model: type[BaseModel], body: object) -> InvalidRequest:
         (RecallRequest, {"query": ""}, "/query", "must have at least 1 characters"),
         (RecallRequest, {"query": CANARY * 1_000}, "/query", "must have at most 4000 characters"),
         (RecallRequest, {"query": 5}, "/query", "must be a string"),
-        (RecallRequest, {"query": f"{CANARY}\ud800"}, "/query", "must be text without lone surrogates"),
+        (RecallRequest, {"query": "q", "session": f"{CANARY}\ud800"}, "/session", "must be text without lone surrogates"),
         (RecallRequest, {"query": "q", "top_k": 51}, "/top_k", "must be at most 50"),
         (RecallRequest, {"query": "q", "top_k": CANARY}, "/top_k", "must be a whole number"),
         (RecallRequest, {"query": "q", "since": CANARY}, "/since", "must be a time as RFC 3339 writes it"),
@@ -43,6 +43,7 @@ def refusal(model: type[BaseModel], body: object) -> InvalidRequest:
         (CompactionRequest, {"session": "s", "window": {"messages": CANARY}}, "/window/messages", "must be a list"),
         (CompactionRequest, {"session": "s", "window": {"messages": [], "x/~y": 1}}, "/window", None),
         (CompactionRequest, {"session": "s", "window": {"messages": [], "times": [None, CANARY]}}, "/window/times/1", None),
+        (CompactionRequest, {"session": "s", "window": {"messages": []}, "focus": CANARY * 99}, "/focus", None),
         (CompactionRequest, {"session": "s" * 201, "window": {"messages": []}}, "/session", "must have at most 200 characters"),
         (CompactionRequest, {"session": "s", "window": {"messages": []}, "max_handoff_chars": 599}, "/max_handoff_chars", None),
         (

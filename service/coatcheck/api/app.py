@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 
 from fastapi import FastAPI, Request, Response
-from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.routing import Match, Route
+from starlette.types import ASGIApp, Scope
 
 from coatcheck.api import (
     cache,
@@ -61,7 +61,7 @@ def create_api(
     app.state.progress = progress
     app.state.readiness = probes.RecentReadiness(services.readiness)
     for path, mounted in (mounts or {}).items():
-        app.router.routes.append(Route(path, mounted))
+        app.router.routes.append(_Mounted(path, mounted))
     return Edge(app, authenticator=authenticator, admission=admission, gate=gate, limits=limits, metrics=metrics, new_id=new_id)
 
 
@@ -82,6 +82,14 @@ def routed_app(lifespan: Lifespan | None = None) -> FastAPI:
     app.add_api_route("/openapi.json", _openapi, include_in_schema=False)
     problems.install(app)
     return app
+
+
+class _Mounted(Route):
+    """An ASGI app at one path, which names itself as the routes of the framework do: by this its requests are counted."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child_scope = super().matches(scope)
+        return match, {**child_scope, "route": self}
 
 
 async def _openapi(request: Request, _caller: Caller) -> Response:

@@ -6,17 +6,39 @@ from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
 
 def _any_str(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError("a string is needed")
+        raise PydanticKnownError("string_type")
     return value
 
 
 AnyText = Annotated[str, PlainValidator(_any_str), WithJsonSchema({"type": "string"})]
 """A string of any code points, lone surrogates and NUL included."""
+
+
+def _of_length(min_length: int, max_length: int) -> AfterValidator:
+    def check(value: str) -> str:
+        if len(value) < min_length:
+            raise PydanticKnownError("string_too_short", {"min_length": min_length})
+        if len(value) > max_length:
+            raise PydanticKnownError("string_too_long", {"max_length": max_length})
+        return value
+
+    return AfterValidator(check)
+
+
+Query = Annotated[
+    str,
+    PlainValidator(_any_str),
+    _of_length(1, 4_000),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 4_000}),
+]
+"""What is asked for, in any code points: it may be pasted from wherever the text in question was broken."""
+Focus = Annotated[str, PlainValidator(_any_str), _of_length(0, 300), WithJsonSchema({"type": "string", "maxLength": 300})]
+"""What the handoff's lines should be about, in any code points."""
 
 
 def _in_utc(value: datetime) -> datetime:

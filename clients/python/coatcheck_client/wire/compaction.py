@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from coatcheck_client.wire.base import AnyText, Moment, Request, Response, SessionName, WarningOut
+from coatcheck_client.wire.base import AnyText, Focus, Moment, Request, Response, SessionName, WarningOut
 
 
 class WindowIn(Request):
@@ -27,7 +27,7 @@ class CompactionRequest(Request):
     visibility: str | None = None
     parent_manifest_id: UUID | None = None
     max_handoff_chars: int = Field(default=1_900, ge=600, le=4_000)
-    focus: str | None = Field(default=None, max_length=300)
+    focus: Focus | None = None
 
 
 class HandoffOut(Response):

@@ -8,13 +8,13 @@ from uuid import UUID
 
 from pydantic import Field
 
-from coatcheck_client.wire.base import AnyText, Moment, Request, Response, RoleName, SessionName, WarningOut
+from coatcheck_client.wire.base import AnyText, Moment, Query, Request, Response, RoleName, SessionName, WarningOut
 
 
 class RecallRequest(Request):
     """``POST /v1/recall``. ``session`` is a session's UUID or the caller's own name for one; null searches all it may read."""
 
-    query: str = Field(min_length=1, max_length=4_000)
+    query: Query
     session: SessionName | None = None
     top_k: int = Field(default=5, ge=1, le=50)
     max_chars: int = Field(default=8_000, ge=200, le=200_000)
