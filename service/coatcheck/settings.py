@@ -53,6 +53,8 @@ class Settings(BaseSettings):
     root_key_file: Path | None = None
     erasure_journal: Path | None = None
     """Required with a database URL: a directory outside the database, with one file a process."""
+    redaction_rules: Path | None = None
+    """Rules of the operator's own, beside ours: a file in kingfisher's YAML. Another file is another rule revision."""
     public_url: str | None = None
     allow_root_home: bool = False
     """Embedded data under root's home: the embedded server then opens every parent folder to other users."""

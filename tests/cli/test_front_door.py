@@ -105,6 +105,16 @@ def test_a_service_that_is_not_there_is_a_failure_in_one_line() -> None:
     assert b"Traceback" not in done.stderr
 
 
+def test_rules_that_would_do_nothing_are_refused_in_one_line(tmp_path: Path) -> None:
+    rules = tmp_path / "mine.yml"
+    rules.write_text("rules: []")
+
+    done = run("recall", "x", environment={"COATCHECK_DATA_DIR": str(tmp_path / "data"), "COATCHECK_REDACTION_RULES": str(rules)})
+
+    assert done.returncode == 1
+    assert done.stderr.decode().splitlines() == [f"coatcheck: COATCHECK_REDACTION_RULES: {rules} holds no list of rules."]
+
+
 def test_an_unknown_setting_is_named_before_anything_starts(tmp_path: Path) -> None:
     done = run("recall", "x", environment={"COATCHECK_DATA_DIR": str(tmp_path), "COATCHECK_TYPO": "1"})
 

@@ -18,7 +18,7 @@ from coatcheck.domain.passages import RecallFilter
 from coatcheck.domain.scopes import PUBLIC, Scope, principal_key
 from coatcheck.index.lexical import analyse_query
 from coatcheck.settings import cache_dir
-from tests import apps, rpc
+from tests import apps, own_rules, rpc
 from tests.apps import Caller
 from tests.contract.damage import Damage
 from tests.contract.routes import everything_said
@@ -26,13 +26,6 @@ from tests.contract.working import job, settled
 from tests.postgres import Postgres
 from tests.windows import call, request, result, window
 
-RULE = r"""rules:
-  - id: mine.staff-number
-    name: the number on a badge
-    pattern: '\b(badge-[0-9]{6})\b'
-    min_entropy: 1.0
-    confidence: medium
-"""
 BADGE, OTHER = "badge-204816", "badge-730952"
 
 
@@ -47,9 +40,7 @@ class Days:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def days(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Days]:
     folder: Path = tmp_path_factory.mktemp("app")
-    extra = folder / "mine.yml"
-    extra.write_text(RULE)
-    newer = Redactor(cache_dir() / "rules", extra)
+    newer = Redactor(cache_dir() / "rules", own_rules.write(folder))
     async with (
         apps.foundations(database_url, folder) as on,
         apps.app_on(on, "yesterday") as old,

@@ -92,6 +92,7 @@ async def foundations(settings: Settings) -> AsyncIterator[Foundations]:
         faults.arm(crash_points)
     async with AsyncExitStack() as stack:
         directory = stack.enter_context(DataDirectory(settings.data_dir))
+        redactor = await asyncio.to_thread(Redactor, cache_dir() / "rules", settings.redaction_rules)
         keyring = Keyring(await asyncio.to_thread(_root_key, settings, directory))
         rows = await open_rows(settings, directory)
         stack.push_async_callback(rows.stop)
@@ -107,7 +108,6 @@ async def foundations(settings: Settings) -> AsyncIterator[Foundations]:
             await database.close()
         index = await open_index(settings, directory)
         stack.push_async_callback(index.index.close)
-        redactor = Redactor(cache_dir() / "rules")
         yield Foundations(settings, directory, rows.url, keyring, models, generation, index, redactor, board)
 
 

@@ -87,7 +87,7 @@ def warm() -> list[Check]:
         from coatcheck.domain.placeholders import PlaceholderKeys
         from coatcheck.settings import cache_dir
 
-        redactor = Redactor(cache_dir() / "rules")
+        redactor = Redactor(cache_dir() / "rules", settings.redaction_rules)
         redactor.redact_text("warm", PlaceholderKeys(bytes(32), bytes(32)))
         return redactor.revision
 

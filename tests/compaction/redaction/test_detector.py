@@ -10,20 +10,12 @@ from pathlib import Path
 import pytest
 
 from coatcheck.compaction.redaction import Redactor, detector
-from coatcheck.compaction.redaction.detector import CHUNK_CHARS, OVERLAP_CHARS, Detector
+from coatcheck.compaction.redaction.detector import CHUNK_CHARS, OVERLAP_CHARS
 from coatcheck.domain.errors import RedactionFailed
+from tests import own_rules
 from tests.compaction.redaction.fakes import KEYS, Fakes
 
 FAKES = Fakes(41)
-
-
-_BADGE_RULE = r"""rules:
-  - id: mine.staff-number
-    name: the number on a badge
-    pattern: '\b(badge-[0-9]{6})\b'
-    min_entropy: 1.0
-    confidence: medium
-"""
 
 
 class _Broken:
@@ -52,13 +44,6 @@ def test_a_long_text_that_is_not_done_in_time_fails_the_redaction(redactor: Reda
 
     with pytest.raises(RedactionFailed):
         redactor.redact_text("password=hunter2hunter2\n" * 1_000, KEYS)
-
-
-def test_rules_that_do_not_load_fail_the_redaction(tmp_path: Path) -> None:
-    redactor = Redactor(tmp_path / "cache", extra_rules=tmp_path / "there-is-no-such-file.yml")
-
-    with pytest.raises(RedactionFailed):
-        redactor.redact_text("x", KEYS)
 
 
 @pytest.mark.parametrize("offset", range(-60, 61, 12))
@@ -125,27 +110,17 @@ def test_a_cache_that_others_could_write_is_closed_and_one_that_cannot_be_made_i
     assert detector._private(in_the_way / "rules") is None
 
 
-def test_the_revision_follows_the_operators_rules(tmp_path: Path) -> None:
-    extra = tmp_path / "mine.yml"
-    extra.write_text("rules: []\n")
-    before = Detector(tmp_path, extra).revision
-    extra.write_text("rules: []\n\n")
-
-    assert Detector(tmp_path, extra).revision not in (before, Detector(tmp_path).revision)
-
-
 @pytest.mark.accept
 def test_a_cold_compile_is_quick_enough_private_and_done_once(tmp_path: Path) -> None:
     cache = tmp_path / "rules"
-    extra = tmp_path / "mine.yml"
-    extra.write_text(_BADGE_RULE)
+    extra = own_rules.write(tmp_path)
     began = time.perf_counter()
-    redactor = Redactor(cache, extra_rules=extra)
+    redactor = Redactor(cache, own_rules=extra)
     redactor.warm()
     cold_s = time.perf_counter() - began
 
     began = time.perf_counter()
-    Redactor(cache, extra_rules=extra).warm()
+    Redactor(cache, own_rules=extra).warm()
     warm_s = time.perf_counter() - began
 
     assert redactor.redact_text("take badge-204816, please", KEYS).text.startswith("take [REDACTED:mine-staff-number:")

@@ -11,6 +11,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from coatcheck.compaction.redaction import own_rules as own_rules_file
 from coatcheck.domain.canonical import scalar_text
 from coatcheck.domain.errors import RedactionFailed
 from coatcheck.domain.values import value
@@ -57,9 +58,11 @@ class _Piece:
 class Detector:
     """Loads its rules at the first scan, once, and keeps the compiled ones in ``cache_dir`` (private to this user)."""
 
-    def __init__(self, cache_dir: Path, extra_rules: Path | None = None) -> None:
+    def __init__(self, cache_dir: Path, own_rules: Path | None = None) -> None:
+        """``own_rules``: the operator's, beside the others. Raises RefusedToStart where one of them would do nothing."""
         self._cache_dir = cache_dir
-        self._extra_rules = extra_rules
+        self._own_rules = own_rules
+        self._own_content = own_rules_file.read(own_rules) if own_rules is not None else b""
         self._lock = threading.Lock()
         self._scanner: Scanner | None = None
         self._revision: str | None = None
@@ -71,8 +74,7 @@ class Detector:
             digest = hashlib.sha256(metadata.version(_DISTRIBUTION).encode())
             for source in sorted(_package_files(), key=lambda file: file.name):
                 digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
-            if self._extra_rules:
-                digest.update(self._extra_rules.read_bytes())
+            digest.update(self._own_content)
             self._revision = digest.hexdigest()[:16]
         return self._revision
 
@@ -125,11 +127,19 @@ class Detector:
 
         cache_dir = _private(self._cache_dir)
         try:
+            self._check_own_rules()
             with resources.as_file(resources.files(__package__) / "rules.yml") as ours:
-                paths = [ours] if self._extra_rules is None else [ours, self._extra_rules]
-                return Scanner(Rules(paths, cache=cache_dir is not None, cache_dir=cache_dir), base64=True)
+                paths = [ours] if self._own_rules is None else [ours, self._own_rules]
+                scanner = Scanner(Rules(paths, cache=cache_dir is not None, cache_dir=cache_dir), base64=True)
+            self._check_own_rules()
         except (RuntimeError, ValueError, OSError) as error:
             raise RedactionFailed("The rules for secrets could not be loaded.") from error
+        return scanner
+
+    def _check_own_rules(self) -> None:
+        """The revision says what is looked for: not another file's rules, where it was changed while this process started."""
+        if self._own_rules is not None and self._own_rules.read_bytes() != self._own_content:
+            raise RedactionFailed("The operator's rules were changed after the start: start again.")
 
 
 def _private(directory: Path) -> Path | None:

@@ -17,6 +17,8 @@ from coatcheck.compaction.redaction.values import Found, read
 
 OURS = "coatcheck."
 _BUNDLED = ("betterleaks.", "veles.")
+OPERATORS_RANK = -1
+"""Above all others: what the operator calls a secret is known by no better name. How easily it is guessed, nobody has said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class Secret:
     end: int
     kind: str
     rank: int
-    """How well the kind is known, 0 best: which kind a union of overlapping secrets takes."""
+    """How well the kind is known, the lowest best: which kind a union of overlapping secrets takes."""
 
 
 def judge(text: str, hit: Hit) -> Secret | None:
@@ -56,7 +58,7 @@ def cover_unasked(text: str, hit: Hit) -> Secret:
 def _judge_others(text: str, hit: Hit) -> Secret | None:
     """A match of a bundled rule, or of one that the operator added, which is taken at its word."""
     if not hit.rule.startswith(_BUNDLED):
-        return Secret(hit.start, hit.end, kind_of_rule(hit.rule), 0)
+        return Secret(hit.start, hit.end, kind_of_rule(hit.rule), OPERATORS_RANK)
     found = bundled_secret(text, hit)
     if found is None:
         return None

@@ -59,9 +59,12 @@ class RedactedSystem:
 class Redactor:
     """Cheap to build; the rules load at first use, once. May be used from several threads."""
 
-    def __init__(self, cache_dir: Path | None = None, extra_rules: Path | None = None) -> None:
-        """``cache_dir`` keeps the compiled rules; ``extra_rules`` are the operator's own, in kingfisher's YAML or TOML."""
-        self._detector = Detector(cache_dir or default_cache_dir(), extra_rules)
+    def __init__(self, cache_dir: Path | None = None, own_rules: Path | None = None) -> None:
+        """``cache_dir`` keeps the compiled rules; ``own_rules`` are the operator's, in kingfisher's YAML.
+
+        Raises RefusedToStart where one of the operator's rules would do nothing.
+        """
+        self._detector = Detector(cache_dir or default_cache_dir(), own_rules)
 
     @property
     def revision(self) -> str:

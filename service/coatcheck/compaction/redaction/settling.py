@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from coatcheck.compaction.redaction.detector import Detector
+from coatcheck.compaction.redaction.filters import OPERATORS_RANK
 from coatcheck.compaction.redaction.finder import Covered, Leaf, find
 from coatcheck.compaction.redaction.nested import inner_strings, parse_container, rewritten
 from coatcheck.compaction.redaction.shapes import is_opaque
@@ -115,5 +116,5 @@ def _rewritten(node: _Node, found: dict[int, list[Covered]], keys: PlaceholderKe
 def placeholder(cover: Covered, keys: PlaceholderKeys) -> str:
     """What stands in for a secret. One that can be guessed is tagged under the session's key."""
     strong = len(cover.secret) >= _STRONG_CHARS and is_opaque(cover.secret, _STRONG_CHARS)
-    guessable = cover.kind in _GUESSABLE or not (strong or cover.rank <= 1)
+    guessable = cover.kind in _GUESSABLE or not (strong or OPERATORS_RANK < cover.rank <= 1)
     return keys.placeholder(cover.kind, cover.secret, guessable=guessable)
