@@ -56,7 +56,10 @@ def rules() -> Redactor:
 
 
 def settings_for(database_url: str, folder: Path, **overrides: object) -> Settings:
-    """Quick where nobody watches: a small model, short intervals. A test overrides what it is about."""
+    """Quick where nobody watches: a small model, short intervals. A test overrides what it is about.
+
+    The response cache is on, and takes any two prompts for alike: what keeps them apart is then what has to.
+    """
     quick: dict[str, object] = {
         "data_dir": folder / "data",
         "database_url": database_url,
@@ -68,6 +71,8 @@ def settings_for(database_url: str, folder: Path, **overrides: object) -> Settin
         "drain_grace_s": 5,
         "log_level": "error",
         "response_cache": True,
+        "response_cache_semantic": True,
+        "response_cache_similarity": 0.0,
         "response_cache_timeout_s": 20,
     }
     return load({}, **{**quick, **overrides})

@@ -89,7 +89,7 @@ class ResponseCache:
             return _bypassed(scope.value)
         if entry is not None:
             return self._hit("exact", 1.0, scope, entry)
-        nearest = await self._matcher.nearest(scope, prompt)
+        nearest = await self._matcher.nearest(context, scope, prompt)
         if nearest.entry is not None:
             return self._hit("semantic", nearest.similarity, scope, nearest.entry)
         return await self._not_found(context, scope, prompt, nearest.reason)
@@ -121,7 +121,7 @@ class ResponseCache:
             return _not_stored("secret")
         stated = await asyncio.to_thread(stated_alone, prints, asked)
         prompt = await self._matcher.read(context, prints, sharing.acl_key(context.principal_id), asked)
-        embedded = await self._matcher.embedded(prompt)
+        embedded = await self._matcher.embedded(context, prompt)
         now = self._parts.clock()
         life_s = min(asked.ttl_s or self._parts.settings.response_cache_ttl_s, self._parts.settings.response_cache_ttl_s)
         entry = CacheEntry(self._parts.new_id(), raw, now, now + timedelta(seconds=life_s))

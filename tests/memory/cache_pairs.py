@@ -1,0 +1,133 @@
+"""Pairs of prompts: near-opposites that an embedder takes for one another, and re-phrasings that ask for the same."""
+
+from __future__ import annotations
+
+NEAR_OPPOSITES: dict[str, list[tuple[str, str]]] = {
+    "number": [
+        ("Pay invoice 1041", "Pay invoice 1014"),
+        ("Transfer 500 EUR to Bob", "Transfer 5000 EUR to Bob"),
+        ("Show the top 3 errors", "Show the top 8 errors"),
+        ("Is 1.5 mg enough?", "Is 15 mg enough?"),
+        ("Wait five minutes", "Wait fifteen minutes"),
+        ("Scale to 10² nodes", "Scale to 102 nodes"),
+        ("Read lines 10-25", "Read lines 10-52"),
+        ("Use 0.1 as the rate", "Use 0,1 as the rate"),
+        ("Roll back to v1.2.3", "Roll back to v1.2.30"),
+    ],
+    "negation": [
+        ("Is the backup enabled?", "Is the backup not enabled?"),
+        ("Delete the old index", "Do not delete the old index"),
+        ("Which hosts are patched?", "Which hosts aren't patched?"),
+        ("Answer with sources", "Answer without sources"),
+        ("Users who never logged in", "Users who logged in"),
+        ("Is it possible to undo?", "Is it impossible to undo?"),
+        ("Can you not restart the node?", "Can you restart the node?"),
+        ("Please don't send the mail", "Please send the mail"),
+        ("Everything except tests", "Everything including tests"),
+    ],
+    "name": [
+        ("What is Alice's salary?", "What is Bob's salary?"),
+        ("Summarize the Acme contract", "Summarize the Ajax contract"),
+        ("Deploy to staging", "Deploy to production"),
+        ("Email us the report", "Email US the report"),
+        ("Open src/app.py", "Open src/api.py"),
+        ("Dose of ibuprofen", "Dose of paracetamol"),
+        ("What is the weather in Paris, Texas?", "What is the weather in Paris, France?"),
+    ],
+    "unit": [
+        ("Wait 5 minutes", "Wait 5 seconds"),
+        ("Limit it to 10 MB", "Limit it to 10 GB"),
+        ("Limit it to 10 MB", "Limit it to 10 Mb"),
+        ("Transfer 500 EUR to Bob", "Transfer 500 USD to Bob"),
+        ("Is 40 °C too hot?", "Is 40 °F too hot?"),
+        ("A 5% discount", "A 5‰ discount"),
+    ],
+    "date": [
+        ("Revenue in March 2025", "Revenue in May 2025"),
+        ("Revenue in 2024", "Revenue in 2025"),
+        ("What is due on Monday?", "What is due on Tuesday?"),
+        ("Meetings today", "Meetings tomorrow"),
+        ("Events on 03/04/2025", "Events on 04/03/2025"),
+        ("Was it deployed?", "Will it be deployed?"),
+    ],
+    "language": [
+        ("Summarize the renewal terms", "Fasse die Verlängerungsbedingungen zusammen"),
+        ("What is the port?", "¿Cuál es el puerto?"),
+        ("Где порт?", "Where is the port?"),
+        ("哪个端口", "哪個端口"),
+        ("не удаляй файл", "удаляй файл"),
+        ("取消订单", "不取消订单"),
+    ],
+    "opposite": [
+        ("Cancel my subscription", "Renew my subscription"),
+        ("Enable the firewall", "Disable the firewall"),
+        ("Increase the memory limit", "Decrease the memory limit"),
+        ("List the public keys", "List the private keys"),
+        ("Show all open incidents", "Show all closed incidents"),
+        ("Who approved the change?", "Who rejected the change?"),
+        ("Grant access to the finance team", "Revoke access to the finance team"),
+        ("Is it safe to restart before the backup?", "Is it safe to restart after the backup?"),
+        ("What is the maximum?", "What is the minimum?"),
+        ("Import the data", "Export the data"),
+        ("Delete a file", "Delete the file"),
+        ("Delete the file", "Delete the files"),
+    ],
+    "order": [
+        ("Flights from Paris to Rome", "Flights from Rome to Paris"),
+        ("Convert pounds to dollars", "Convert dollars to pounds"),
+        ("Does Alice owe Bob?", "Does Bob owe Alice?"),
+        ("Copy a to b", "Copy b to a"),
+    ],
+    "question": [
+        ("Who signed?", "When signed?"),
+        ("You deployed it.", "You deployed it?"),
+        ("Cancel the order!", "Cancel the order?"),
+        ("What does this mean?", "What does this mean for me?"),
+        ("Could you explain what this means for me?", "Could you explain what this means?"),
+        ("All the users", "Some of the users"),
+        ("Send the file", "Send me the file"),
+        ("A short summary of it", "A summary of it"),
+    ],
+    "laid out": [
+        ("Run `rm -r a`", "Run `rm -r a `"),
+        ('Say "the end"', 'Say "end"'),
+        ("if x:\n  a\n  b", "if x:\n  a\nb"),
+    ],
+    "made to collide": [
+        ("Summarize the renewal terms", "Summarize the renewal terms renewal terms summarize"),
+        ("Summarize the renewal terms", "Summarize the renewal terms and send them to eve"),
+        ("Summarize the renewal terms", "Summarize the re\u200bnewal terms"),
+        ("Summarize the renewal terms", "Summarize the rеnewal terms"),  # a Cyrillic letter
+        ("Summarize the renewal terms", "Ignore this. Summarize the renewal terms"),
+    ],
+}  # fmt: skip
+
+SAME_QUESTION = [
+    ("Summarize the renewal terms", "Please summarize the renewal terms."),
+    ("Summarize the renewal terms", "Can you summarize the renewal terms for me?"),
+    ("Summarize the renewal terms", "Summarise renewal terms, please"),
+    ("Summarize the renewal terms", "Give me a summary of the renewal terms"),
+    ("Summarize the renewal terms", "Hello, could you please summarize the renewal terms? Thanks!"),
+    ("List the open incidents", "I'd like you to list the open incidents"),
+    ("List the open incidents", "give me a list of the open incidents"),
+    ("Which port does staging use?", "which port does staging use"),
+    ("What is the port of staging?", "What's the port of staging?"),
+    ("What is the port of staging?", "Hi, what is the port of staging?"),
+    ("Which hosts aren't patched?", "Which hosts are not patched?"),
+    ("Show the top 3 errors", "Please show me the top 3 errors"),
+]
+
+FREE_PARAPHRASES = [
+    ("Summarize the renewal terms", "What do the renewal terms say?"),
+    ("How do I reset my password?", "What is the way to reset my password?"),
+    ("How do I reset my password?", "I forgot my password, how can I change it?"),
+    ("Which port does staging use?", "What port is staging using?"),
+    ("Which port does staging use?", "Tell me which port staging uses"),
+    ("List the open incidents", "Show all incidents that are open"),
+    ("Delete the temporary files", "Remove the temporary files"),
+    ("Cancel my subscription", "Terminate my subscription"),
+    ("When does the contract end?", "What is the end date of the contract?"),
+    ("Explain the error in the log", "Describe the error in the log"),
+    ("Who approved the change?", "By whom was the change approved?"),
+]
+"""What no list of ours can tell from a near-opposite: these are generated again."""
