@@ -32,6 +32,7 @@ from coatcheck.memory.startup import open_generation
 from coatcheck.ops.progress import ProgressBoard, standard_stages
 from coatcheck.settings import Settings, cache_dir, load
 from coatcheck.store import directory, principals
+from coatcheck.store import teams as store_teams
 from coatcheck.store.database import Database, WorkerTransaction
 from coatcheck.store.directory import ApiKeyRow
 
@@ -142,10 +143,10 @@ async def new_principal(
     principal_id = one.parts.new_id()
 
     async def work(tx: WorkerTransaction) -> None:
-        await principals.insert(tx, principal_id, "somebody")
+        await principals.insert(tx, principal_id, "somebody", "operator" if operations - MEMBER else "member")
         for team_id in teams:
-            await principals.insert_team(tx, team_id, "a team")
-            await principals.join_team(tx, principal_id, team_id)
+            await store_teams.insert(tx, team_id, "a team", one.parts.clock())
+            await store_teams.join(tx, principal_id, team_id, one.parts.clock())
         row = ApiKeyRow(
             key_id=fresh.key_id,
             principal_id=principal_id,

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 from coatcheck.domain.scopes import PUBLIC, Scope, TenantScope, principal_key, team_key
 from coatcheck.store import directory, principals
+from coatcheck.store import teams as store_teams
 from coatcheck.store.database import Database, WorkerTransaction
 from coatcheck.store.directory import Tenant
 
@@ -32,8 +33,8 @@ class Tenancy:
         async def work(tx: WorkerTransaction) -> None:
             await principals.insert(tx, principal_id, "somebody")
             for team_id in teams:
-                await principals.insert_team(tx, team_id, "a team")
-                await principals.join_team(tx, principal_id, team_id)
+                await store_teams.insert(tx, team_id, "a team", EPOCH)
+                await store_teams.join(tx, principal_id, team_id, EPOCH)
 
         await self.database.work(self.scope, work)
         keys = (principal_key(principal_id), *(team_key(team_id) for team_id in teams), PUBLIC)

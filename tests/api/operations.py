@@ -26,6 +26,8 @@ class Ids:
     manifest: UUID = UNKNOWN
     sha256: str = "dead" * 16
     key: UUID = UNKNOWN
+    principal: UUID = UNKNOWN
+    team: UUID = UNKNOWN
     scan: UUID = UNKNOWN
     repair: UUID = UNKNOWN
     reconcile: UUID = UNKNOWN
@@ -45,6 +47,8 @@ class Row:
     """With the names of ``Ids`` in braces where it holds an id."""
     body: dict[str, object] | None = None
     session_in_body: bool = False
+    ids_in_body: dict[str, str] | None = None
+    """Fields of the body that name something, with the names of ``Ids``."""
     status: int = 200
     """What its holder is answered who may do it."""
     lines: str | None = None
@@ -52,7 +56,7 @@ class Row:
 
     @property
     def names_something(self) -> bool:
-        return "{" in self.path or self.session_in_body
+        return "{" in self.path or self.session_in_body or self.ids_in_body is not None
 
     @property
     def names_a_session(self) -> bool:
@@ -62,7 +66,10 @@ class Row:
     def request(self, ids: Ids) -> tuple[str, dict[str, object] | None]:
         """Path and body with these ids."""
         path = self.path.format(**{name: getattr(ids, name) for name in Ids.__slots__})
-        return path, {**(self.body or {}), "session": str(ids.session)} if self.session_in_body else self.body
+        named = {field: str(getattr(ids, name)) for field, name in (self.ids_in_body or {}).items()}
+        if self.session_in_body:
+            named["session"] = str(ids.session)
+        return path, {**(self.body or {}), **named} if named else self.body
 
     async def send(
         self,
@@ -120,6 +127,22 @@ EVERY_OPERATION: dict[tuple[str, str], Row] = {
     ("POST", "/v1/admin/keys"): Row(Operation.KEYS, "/v1/admin/keys", {"name": "n"}, status=201),
     ("POST", "/v1/admin/keys/{key_id}/rotate"): Row(Operation.KEYS, "/v1/admin/keys/{key}/rotate", status=201),
     ("DELETE", "/v1/admin/keys/{key_id}"): Row(Operation.KEYS, "/v1/admin/keys/{key}", status=204),
+    ("GET", "/v1/admin/principals"): Row(Operation.PRINCIPALS, "/v1/admin/principals"),
+    ("POST", "/v1/admin/principals"): Row(Operation.PRINCIPALS, "/v1/admin/principals", {"name": "n"}, status=201),
+    ("GET", "/v1/admin/principals/{principal_id}"): Row(Operation.PRINCIPALS, "/v1/admin/principals/{principal}"),
+    ("PATCH", "/v1/admin/principals/{principal_id}"): Row(
+        Operation.PRINCIPALS, "/v1/admin/principals/{principal}", {"name": "renamed"}
+    ),
+    ("GET", "/v1/admin/teams"): Row(Operation.PRINCIPALS, "/v1/admin/teams"),
+    ("POST", "/v1/admin/teams"): Row(Operation.PRINCIPALS, "/v1/admin/teams", {"name": "n"}, status=201),
+    ("DELETE", "/v1/admin/teams/{team_id}"): Row(Operation.PRINCIPALS, "/v1/admin/teams/{team}", status=204),
+    ("GET", "/v1/admin/memberships"): Row(Operation.PRINCIPALS, "/v1/admin/memberships"),
+    ("POST", "/v1/admin/memberships"): Row(
+        Operation.PRINCIPALS, "/v1/admin/memberships", ids_in_body={"team_id": "team", "principal_id": "principal"}, status=201
+    ),
+    ("DELETE", "/v1/admin/memberships/{team_id}/{principal_id}"): Row(
+        Operation.PRINCIPALS, "/v1/admin/memberships/{team}/{principal}", status=204
+    ),
     ("GET", "/v1/admin/tenants"): Row(Operation.TENANTS, "/v1/admin/tenants"),
     ("POST", "/v1/admin/tenants"): Row(Operation.TENANTS, "/v1/admin/tenants", {"name": "n"}, status=201),
     ("GET", "/v1/admin/tenants/{tenant_id}/limits"): Row(Operation.TENANTS, LIMITS),

@@ -160,7 +160,7 @@ async def same_tenant(app: App, caller: Caller) -> Caller:
     fresh = new_api_key(caller.tenant_id, app.parts.new_id())
 
     async def work(tx: WorkerTransaction) -> None:
-        await principals.insert(tx, caller.principal_id, "operator")
+        await principals.insert(tx, caller.principal_id, "operator", "operator")
         hashed = app.parts.keyring.key_hash(caller.tenant_id, fresh.secret)
         now = app.parts.clock()
         await directory.insert_key(

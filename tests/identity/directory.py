@@ -8,7 +8,7 @@ from uuid import UUID
 
 from coatcheck.identity.credentials import ApiKey, new_api_key
 from coatcheck.identity.keyring import Keyring
-from coatcheck.identity.operations import MEMBER
+from coatcheck.identity.operations import MEMBER, Role
 from coatcheck.identity.ports import KeyRecord
 
 NOW = datetime(2026, 11, 29, 20, 15, tzinfo=UTC)
@@ -39,6 +39,7 @@ class MemoryDirectory:
             sessions=None,
             expires_at=None,
             revoked_at=None,
+            role=Role.MEMBER,
             principal_active=True,
             tenant_active=True,
             teams=frozenset(),

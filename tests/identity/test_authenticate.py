@@ -12,6 +12,7 @@ import pytest
 
 from coatcheck.domain.errors import Unauthenticated
 from coatcheck.identity.authenticate import Authenticator
+from coatcheck.identity.context import Credential, CredentialKind
 from coatcheck.identity.credentials import ApiKey, new_api_key
 from coatcheck.identity.keyring import Keyring
 from coatcheck.identity.operations import MEMBER
@@ -34,7 +35,8 @@ async def test_a_working_key_gives_the_rights_that_are_stored(directory: MemoryD
 
     context = await authenticator.authenticate(f"Bearer {key.text}")
 
-    assert (context.tenant_id, context.principal_id, context.key_id) == (key.tenant_id, UUID(int=1), key.key_id)
+    assert (context.tenant_id, context.principal_id) == (key.tenant_id, UUID(int=1))
+    assert context.credential == Credential(CredentialKind.KEY, str(key.key_id), NOW + timedelta(seconds=1))
     assert context.operations == MEMBER
     assert context.sessions == frozenset({session})
     assert context.teams == frozenset({team})
@@ -118,7 +120,7 @@ async def test_a_key_made_under_the_previous_root_key_still_proves_itself(direct
 
     context = await rotated.authenticate(f"Bearer {key.text}")
 
-    assert context.key_id == key.key_id
+    assert context.credential.reference == str(key.key_id)
 
 
 async def test_every_refusal_takes_the_time_of_one_proof(directory: MemoryDirectory, authenticator: Authenticator) -> None:

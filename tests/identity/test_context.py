@@ -8,12 +8,12 @@ from uuid import UUID
 import pytest
 
 from coatcheck.domain.errors import Forbidden
-from coatcheck.identity.context import RequestContext
+from coatcheck.identity.context import Credential, CredentialKind, RequestContext
 from coatcheck.identity.operations import EVERYTHING, MEMBER, OPERATOR, Operation
 
 
 def context(**changes: object) -> RequestContext:
-    plain = RequestContext(UUID(int=1), UUID(int=2), UUID(int=3), MEMBER, None, frozenset(), 0)
+    plain = RequestContext(UUID(int=1), UUID(int=2), Credential(CredentialKind.KEY, "3", None), MEMBER, None, frozenset(), 0)
     return dataclasses.replace(plain, **changes)  # type: ignore[arg-type]
 
 
@@ -40,7 +40,7 @@ def test_an_operation_that_is_not_granted_is_forbidden() -> None:
 
 
 def test_roles_are_the_planned_ones() -> None:
-    assert {"compact", "recall", "read", "sessions", "erase", "publish", "export", "cache"} == MEMBER
+    assert {"compact", "recall", "read", "sessions", "erase", "publish", "export", "cache", "delegate"} == MEMBER
     assert {"tenants"} == EVERYTHING - OPERATOR
     assert context(operations=OPERATOR).is_operator
     assert context(operations=EVERYTHING).is_operator

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from tests.api.operations import Ids
 from tests.contract.working import followed
 from tests.isolation.town import Person, left_by
@@ -20,6 +22,9 @@ async def holdings_of(person: Person, mark: str) -> Ids:
     assert key.status_code == 201, key.text
     tenant = await person.http.post("/v1/admin/tenants", json={"name": mark})
     assert tenant.status_code == 201, tenant.text
+    team = await _made(person, "teams", name=mark)
+    principal = await _made(person, "principals", name=mark)
+    await _made(person, "memberships", team_id=team["team_id"], principal_id=principal["principal_id"])
     jobs = {}
     for name, kind in JOBS.items():
         started = await person.http.post(f"/v1/admin/{kind}")
@@ -30,5 +35,14 @@ async def holdings_of(person: Person, mark: str) -> Ids:
         sha256=left.sha256,
         key=key.json()["key_id"],
         tenant=tenant.json()["tenant_id"],
+        team=UUID(team["team_id"]),
+        principal=UUID(principal["principal_id"]),
         **jobs,
     )
+
+
+async def _made(person: Person, kind: str, **asked: str) -> dict[str, str]:
+    answer = await person.http.post(f"/v1/admin/{kind}", json=asked)
+    assert answer.status_code == 201, answer.text
+    body: dict[str, str] = answer.json()
+    return body

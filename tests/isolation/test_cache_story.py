@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from coatcheck.identity.scopes import tenant_scope
-from coatcheck.store import principals
+from coatcheck.store import teams
 from tests.apps import client, new_principal
 from tests.caching import PROMPT, circumstances, lookup, store, why
 from tests.isolation.town import Person, Town
@@ -105,7 +105,7 @@ async def _new_member(town: Town) -> None:
 
 async def _revoked_membership(town: Town) -> None:
     scope = tenant_scope(town.carol.tenant_id)
-    await town.app.parts.database.work(scope, lambda tx: principals.leave_team(tx, town.carol.principal_id, town.team_id))
+    await town.app.parts.database.work(scope, lambda tx: teams.leave(tx, town.carol.principal_id, town.team_id))
 
 
 async def _revoked_key(town: Town) -> None:

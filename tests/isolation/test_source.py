@@ -34,9 +34,9 @@ MADE_AT_IMPORT = {
     "Anthropic", "ARRAY", "APIRouter", "Decision", "Depends", "Field", "IndexedField", "NewType", "OpenAIChat", "OpenAIResponses",
     "PackagedModel", "Path", "Prefixes", "Query", "Question", "SnowballStemmer", "Tool", "TypeVar", "UUID", "bulk.insert",
     "bulk.unnested", "bytes", "chr", "datetime", "dict.fromkeys", "frozenset", "json.JSONEncoder", "models.StrictModeConfig",
-    "postgresql.dialect", "range", "re.compile", "regex.compile", "sa.Column", "sa.ForeignKey", "sa.ForeignKeyConstraint",
-    "sa.Index", "sa.MetaData", "sa.TIMESTAMP", "sa.Table", "sa.UniqueConstraint", "sa.func.now", "sa.text", "str.maketrans",
-    "structlog.get_logger", "timedelta", "tuple", "typer.Argument", "typer.Option", "typer.Typer",
+    "postgresql.dialect", "range", "re.compile", "regex.compile", "sa.CheckConstraint", "sa.Column", "sa.ForeignKey",
+    "sa.ForeignKeyConstraint", "sa.Index", "sa.MetaData", "sa.TIMESTAMP", "sa.Table", "sa.UniqueConstraint", "sa.func.now",
+    "sa.text", "str.maketrans", "structlog.get_logger", "timedelta", "tuple", "typer.Argument", "typer.Option", "typer.Typer",
 }  # fmt: skip
 """Values, patterns, statements, declarations. A client, a pool, a cache or a lock is none of them."""
 

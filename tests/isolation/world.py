@@ -19,7 +19,7 @@ from tests.isolation.town import Person, left_by
 
 CANARY = "canary-" + secret.word(16)
 
-OF_THE_TENANT = {Operation.SCAN, Operation.REPAIR, Operation.RECONCILE, Operation.REDACT, Operation.TENANTS}
+OF_THE_TENANT = {Operation.SCAN, Operation.REPAIR, Operation.RECONCILE, Operation.REDACT, Operation.TENANTS, Operation.PRINCIPALS}
 """What concerns the tenant as a whole, and is not for a credential that is kept to some sessions."""
 
 Headers = dict[str, str]

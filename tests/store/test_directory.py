@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
 from coatcheck.domain.errors import CoatcheckError
-from coatcheck.store import audit, directory, generations, principals
+from coatcheck.store import audit, directory, generations, principals, teams
 from coatcheck.store.database import Database, WorkerTransaction
 from coatcheck.store.directory import ApiKeyRow, Tenant
 from coatcheck.store.generations import GenerationRow
@@ -83,18 +83,25 @@ async def test_principals_have_the_teams_they_joined_and_have_not_left(database:
         await principals.insert(tx, principal_id, "ada")
         await principals.insert(tx, principal_id, "another name")
         for team_id in (stays, leaves):
-            await principals.insert_team(tx, team_id, "team")
-            await principals.join_team(tx, principal_id, team_id)
-        await principals.leave_team(tx, principal_id, leaves)
+            await teams.insert(tx, team_id, "team", EPOCH)
+            await teams.join(tx, principal_id, team_id, EPOCH)
+        await teams.leave(tx, principal_id, leaves)
 
     assert await database.work(tenant.scope, principals.first) is None
     await database.work(tenant.scope, work)
 
     found = await database.work(tenant.scope, lambda tx: principals.find(tx, principal_id))
-    assert found == Principal(principal_id, "ada", "active", frozenset({stays}))
+    assert found is not None
+    assert found == Principal(principal_id, "ada", "member", "active", None, None, found.created_at, frozenset({stays}))
     assert await database.work(tenant.scope, principals.first) == principal_id
     known = await database.work(tenant.scope, lambda tx: principals.existing(tx, [principal_id, uuid4()]))
     assert known == {principal_id}
+
+
+async def rename(tx: WorkerTransaction, principal_id: UUID) -> None:
+    found = await principals.lock(tx, principal_id)
+    assert found is not None
+    assert await principals.update(tx, replace(found, name="another"))
 
 
 async def test_every_change_of_rights_raises_the_permission_revision(database: Database, tenant: Tenancy) -> None:
@@ -104,9 +111,11 @@ async def test_every_change_of_rights_raises_the_permission_revision(database: D
         lambda tx: directory.insert_key(tx, key),
         lambda tx: directory.revoke_key(tx, key.key_id, EPOCH),
         lambda tx: principals.insert(tx, uuid4(), "new"),
-        lambda tx: principals.insert_team(tx, team_id, "team"),
-        lambda tx: principals.join_team(tx, scope.principal_id, team_id),
-        lambda tx: principals.leave_team(tx, scope.principal_id, team_id),
+        lambda tx: teams.insert(tx, team_id, "team", EPOCH),
+        lambda tx: teams.join(tx, scope.principal_id, team_id, EPOCH),
+        lambda tx: teams.leave(tx, scope.principal_id, team_id),
+        lambda tx: teams.delete(tx, team_id),
+        lambda tx: rename(tx, scope.principal_id),
     ]
 
     for change in changes:

@@ -4,73 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, TypeVar
 from uuid import UUID
 
 import httpx
 
-from coatcheck_client import administration, caching, operations
+from coatcheck_client import caching, operations
 from coatcheck_client.discovery import locate
 from coatcheck_client.errors import ServiceUnreachable
 from coatcheck_client.flows import Flow, Pause, RetryPolicy, Send, with_retries
+from coatcheck_client.methods import Awaiting as _Awaiting
+from coatcheck_client.methods import Blocking as _Blocking
+from coatcheck_client.operating import AwaitingOperator, BlockingOperator
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 CHUNK_BYTES = 256 * 1024
 _TIMEOUT = httpx.Timeout(connect=10, read=operations.DEFAULT_DEADLINE_S + operations.DEADLINE_SLACK_S, write=60, pool=60)
 
 
-class _Blocking(Generic[P, T]):
-    """An operation as a blocking method."""
-
-    def __init__(self, operation: Callable[P, Flow[T]]) -> None:
-        self._operation = operation
-        self.__doc__ = operation.__doc__
-
-    @overload
-    def __get__(self, client: None, owner: type[Coatcheck]) -> Callable[P, Flow[T]]: ...
-    @overload
-    def __get__(self, client: Coatcheck, owner: type[Coatcheck]) -> Callable[P, T]: ...
-    def __get__(self, client: Coatcheck | None, owner: type[Coatcheck]) -> Callable[P, T] | Callable[P, Flow[T]]:
-        if client is None:
-            return self._operation
-        front = client
-
-        def method(*args: P.args, **kwargs: P.kwargs) -> T:
-            return front.run(self._operation(*args, **kwargs))
-
-        return method
-
-
-class _Awaiting(Generic[P, T]):
-    """An operation as an awaitable method."""
-
-    def __init__(self, operation: Callable[P, Flow[T]]) -> None:
-        self._operation = operation
-        self.__doc__ = operation.__doc__
-
-    @overload
-    def __get__(self, client: None, owner: type[AsyncCoatcheck]) -> Callable[P, Flow[T]]: ...
-    @overload
-    def __get__(self, client: AsyncCoatcheck, owner: type[AsyncCoatcheck]) -> Callable[P, Awaitable[T]]: ...
-    def __get__(
-        self, client: AsyncCoatcheck | None, owner: type[AsyncCoatcheck]
-    ) -> Callable[P, Awaitable[T]] | Callable[P, Flow[T]]:
-        if client is None:
-            return self._operation
-        front = client
-
-        def method(*args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
-            return front.run(self._operation(*args, **kwargs))
-
-        return method
-
-
-class Coatcheck:
+class Coatcheck(BlockingOperator):
     """The blocking client. Without a URL and a key it finds the local service (``discovery.locate``). Safe to share by threads."""
 
     def __init__(
@@ -103,18 +59,6 @@ class Coatcheck:
     readiness = _Blocking(operations.readiness)
     is_alive = _Blocking(operations.is_alive)
     mcp_message = _Blocking(operations.mcp_message)
-    scan = _Blocking(administration.scan)
-    repair = _Blocking(administration.repair)
-    reconcile = _Blocking(administration.reconcile)
-    redact_rescan = _Blocking(administration.redact_rescan)
-    keys = _Blocking(administration.keys)
-    create_key = _Blocking(administration.create_key)
-    revoke_key = _Blocking(administration.revoke_key)
-    rotate_key = _Blocking(administration.rotate_key)
-    tenants = _Blocking(administration.tenants)
-    create_tenant = _Blocking(administration.create_tenant)
-    tenant_limits = _Blocking(administration.tenant_limits)
-    set_tenant_limits = _Blocking(administration.set_tenant_limits)
     cache_lookup = _Blocking(caching.cache_lookup)
     cache_store = _Blocking(caching.cache_store)
     cache_purge = _Blocking(caching.cache_purge)
@@ -163,7 +107,7 @@ class Coatcheck:
         return response
 
 
-class AsyncCoatcheck:
+class AsyncCoatcheck(AwaitingOperator):
     """The awaiting client. Without a URL and a key it finds the local service (``discovery.locate``)."""
 
     def __init__(
@@ -196,18 +140,6 @@ class AsyncCoatcheck:
     readiness = _Awaiting(operations.readiness)
     is_alive = _Awaiting(operations.is_alive)
     mcp_message = _Awaiting(operations.mcp_message)
-    scan = _Awaiting(administration.scan)
-    repair = _Awaiting(administration.repair)
-    reconcile = _Awaiting(administration.reconcile)
-    redact_rescan = _Awaiting(administration.redact_rescan)
-    keys = _Awaiting(administration.keys)
-    create_key = _Awaiting(administration.create_key)
-    revoke_key = _Awaiting(administration.revoke_key)
-    rotate_key = _Awaiting(administration.rotate_key)
-    tenants = _Awaiting(administration.tenants)
-    create_tenant = _Awaiting(administration.create_tenant)
-    tenant_limits = _Awaiting(administration.tenant_limits)
-    set_tenant_limits = _Awaiting(administration.set_tenant_limits)
     cache_lookup = _Awaiting(caching.cache_lookup)
     cache_store = _Awaiting(caching.cache_store)
     cache_purge = _Awaiting(caching.cache_purge)

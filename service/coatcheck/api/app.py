@@ -17,6 +17,7 @@ from coatcheck.api import (
     keys,
     manifests,
     openapi,
+    people,
     probes,
     problems,
     recall,
@@ -36,7 +37,7 @@ from coatcheck.ops.metrics import Metrics
 from coatcheck.ops.progress import ProgressBoard
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
-ROUTERS = (compactions, recall, manifests, segments, sessions, imports, jobs, keys, tenants, cache, probes)
+ROUTERS = (compactions, recall, manifests, segments, sessions, imports, jobs, keys, tenants, people, cache, probes)
 
 
 def create_api(

@@ -23,9 +23,11 @@ from coatcheck.api import headers
 from coatcheck.api.asked import Asked, put
 from coatcheck.api.gate import Gate
 from coatcheck.api.problems import respond
+from coatcheck.api.rights import Rights
 from coatcheck.domain.errors import CoatcheckError, RequestTimeout, TooLarge
 from coatcheck.domain.ports import IdFactory
 from coatcheck.identity.authenticate import Authenticator
+from coatcheck.identity.doors import Door
 from coatcheck.ops.metrics import Metrics
 
 PROBES = frozenset({"/livez", "/readyz", "/progressz", "/metrics"})
@@ -33,6 +35,8 @@ PROBES = frozenset({"/livez", "/readyz", "/progressz", "/metrics"})
 STREAMED = frozenset({"/v1/import"})
 """Paths whose body is read by the use case, line by line, and may be of any length."""
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+DOORS = {"/mcp": Door.MCP}
+"""Every other path is the API's."""
 UNROUTED = "unrouted"
 
 log = structlog.get_logger(__name__)
@@ -47,6 +51,8 @@ class Limits:
     max_deadline_s: float
     body_pause_s: float = 30.0
     """The longest a body may stand still while it arrives."""
+    rights_recheck_s: float = 5.0
+    """How old verified rights may be while a body arrives or an answer is streamed."""
 
 
 class TenantAdmission(Protocol):
@@ -118,8 +124,9 @@ class Edge:
             await self._app(scope, receive, answer.send)
             return
         self._gate.check_open()
-        asked.context = await self._authenticator.authenticate(headers.authorization(scope["headers"]))
-        tenant_id, streamed = asked.context.tenant_id, scope["path"] in STREAMED
+        authorization, door = headers.authorization(scope["headers"]), DOORS.get(scope["path"], Door.API)
+        rights = Rights(self._authenticator, authorization, door, asked, self._limits.rights_recheck_s)
+        tenant_id, streamed = (await rights.verify()).tenant_id, scope["path"] in STREAMED
         announced = headers.announced_length(scope["headers"])
         most = announced or 0 if streamed else min(announced or 0, self._limits.max_body_bytes)
         await self._admission.admit(tenant_id, most)
@@ -127,10 +134,12 @@ class Edge:
             asked.deadline_s = headers.deadline_s(scope["headers"], self._limits.deadline_s, self._limits.max_deadline_s)
             charge = self._admission.owe if streamed else self._admission.arrived
             body = _Body(receive, announced, self._limits, lambda size: charge(tenant_id, size))
+            answer.rights = rights
             if streamed:
-                await self._app(scope, body.next, answer.send)
+                await self._app(scope, lambda: body.next_while(rights), answer.send)
             else:
                 await body.read_whole()
+                await rights.verify_if_old()
                 await self._app(scope, body.replay, answer.send)
 
     def _account(self, scope: Scope, asked: Asked, status: int, seconds: float) -> None:
@@ -161,8 +170,11 @@ class _Answer:
         self._send = send
         self._asked = asked
         self.status = 0
+        self.rights: Rights | None = None
 
     async def send(self, message: Message) -> None:
+        if message.get("more_body") and self.rights is not None:
+            await self.rights.still_stand()
         if message["type"] == "http.response.start":
             self.status = message["status"]
             fields = MutableHeaders(scope=message)
@@ -196,6 +208,12 @@ class _Body:
             raise RequestTimeout from error
         if self._announced is None and message.get("body"):
             self._charge(len(message["body"]))
+        return message
+
+    async def next_while(self, rights: Rights) -> Message:
+        """As ``next``, for whoever works while the body arrives. Raises Unauthenticated when the rights for it are gone."""
+        message = await self.next()
+        await rights.still_stand()
         return message
 
     async def read_whole(self) -> None:

@@ -36,6 +36,10 @@ READ_BY_US = (
     wire.CacheLookup,
     wire.CacheStore,
     wire.CachePurge,
+    wire.PrincipalCreate,
+    wire.PrincipalPatch,
+    wire.TeamCreate,
+    wire.MembershipCreate,
     wire.Problem,
 )
 """Models that FastAPI does not see, because we read and write them ourselves."""

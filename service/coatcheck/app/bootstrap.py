@@ -33,7 +33,7 @@ async def _another_key(parts: Collaborators, tenant: Tenant) -> str:
 
     async def work(tx: WorkerTransaction) -> None:
         principal_id = await principals.first(tx) or parts.new_id()
-        await principals.insert(tx, principal_id, "operator")
+        await principals.insert(tx, principal_id, "operator", "operator")
         row = ApiKeyRow(
             key_id=fresh.key_id,
             principal_id=principal_id,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from coatcheck.domain.scopes import NIL
+from coatcheck.identity.operations import Role
 from coatcheck.identity.ports import KeyRecord
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.store import directory, principals
@@ -38,6 +39,7 @@ async def _find(tx: WorkerTransaction, key_id: UUID) -> KeyRecord | None:
         sessions=row.sessions,
         expires_at=row.expires_at,
         revoked_at=row.revoked_at,
+        role=Role(principal.role),
         principal_active=principal.status == "active",
         tenant_active=tenant.status == "active",
         teams=principal.teams,

@@ -12,11 +12,11 @@ from uuid import UUID
 
 from coatcheck.domain.errors import Unauthenticated
 from coatcheck.domain.ports import Clock
-from coatcheck.identity.context import RequestContext
+from coatcheck.identity.context import Credential, CredentialKind, RequestContext
 from coatcheck.identity.credentials import ApiKey, new_api_key
 from coatcheck.identity.credentials import bearer_api_key as read_bearer
+from coatcheck.identity.doors import Door
 from coatcheck.identity.keyring import KEY_BYTES, Keyring
-from coatcheck.identity.operations import EVERYTHING
 from coatcheck.identity.ports import KeyDirectory, KeyRecord
 
 
@@ -30,7 +30,7 @@ class Authenticator:
         self._nobody = new_api_key(UUID(int=1), UUID(int=1))
         self._no_hash = secrets.token_bytes(KEY_BYTES)
 
-    async def authenticate(self, authorization: str | None) -> RequestContext:
+    async def authenticate(self, authorization: str | None, door: Door = Door.API) -> RequestContext:
         """The caller's context. Raises Unauthenticated, always with the same detail, and StoreUnavailable."""
         presented = read_bearer(authorization)
         record = None
@@ -42,8 +42,8 @@ class Authenticator:
         return RequestContext(
             tenant_id=record.tenant_id,
             principal_id=record.principal_id,
-            key_id=record.key_id,
-            operations=record.operations & EVERYTHING,
+            credential=Credential(CredentialKind.KEY, str(record.key_id), record.expires_at),
+            operations=record.operations & record.role.ceiling,
             sessions=record.sessions,
             teams=record.teams,
             permission_revision=record.permission_revision,

@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
 from uuid import UUID
 
 from coatcheck.domain.errors import Forbidden
 from coatcheck.domain.scopes import PUBLIC, Scope, TenantScope, principal_key, team_key
-from coatcheck.identity.operations import OPERATOR
+from coatcheck.identity.operations import OPERATORS_CORE
+
+
+class CredentialKind(StrEnum):
+    """What a caller has shown."""
+
+    KEY = "key"
+    DELEGATION = "delegation"
+    TOKEN = "token"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """Which credential was verified. ``reference``: a key's or delegation's id, a token's issuer. What it makes ends with it."""
+
+    kind: CredentialKind
+    reference: str
+    expires_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +35,7 @@ class RequestContext:
 
     tenant_id: UUID
     principal_id: UUID
-    key_id: UUID
+    credential: Credential
     operations: frozenset[str]
     sessions: frozenset[UUID] | None
     """Where not None, the only sessions this credential reaches."""
@@ -37,8 +56,8 @@ class RequestContext:
 
     @property
     def is_operator(self) -> bool:
-        """Whether the credential grants every operation within its tenant."""
-        return self.operations >= OPERATOR
+        """Whether the credential grants all that an operator's is made of; no delegate's does."""
+        return self.operations >= OPERATORS_CORE
 
     def require(self, operation: str) -> None:
         """Raises Forbidden unless the credential grants the operation."""
@@ -50,6 +69,12 @@ class RequestContext:
         self.require(operation)
         if self.sessions is not None:
             raise Forbidden("The credential is kept to some sessions.")
+
+    def covers(self, other: RequestContext) -> bool:
+        """Whether this caller is the other, and may still do all that the other could."""
+        same = (self.tenant_id, self.principal_id) == (other.tenant_id, other.principal_id)
+        as_far = self.sessions is None or (other.sessions is not None and self.sessions >= other.sessions)
+        return same and as_far and self.operations >= other.operations and self.teams >= other.teams
 
     def reaches(self, session_id: UUID) -> bool:
         """Whether the credential is not kept to other sessions than this one; reading still needs the scope."""

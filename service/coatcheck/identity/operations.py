@@ -1,4 +1,4 @@
-"""The operations a credential can grant, and the two roles they come in."""
+"""The operations a credential can grant, and the two roles that a principal can have."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ class Operation(StrEnum):
     TENANTS = "tenants"
     CACHE = "cache"
     CACHE_PUBLISH = "cache:publish"
+    DELEGATE = "delegate"
+    PRINCIPALS = "principals"
+    AUDIT = "audit"
 
 
 MEMBER: frozenset[str] = frozenset(
@@ -36,6 +39,7 @@ MEMBER: frozenset[str] = frozenset(
         Operation.PUBLISH,
         Operation.EXPORT,
         Operation.CACHE,
+        Operation.DELEGATE,
     }
 )
 """What an agent or a person needs for its own memory."""
@@ -45,3 +49,37 @@ EVERYTHING: frozenset[str] = frozenset(Operation)
 
 OPERATOR: frozenset[str] = EVERYTHING - {Operation.TENANTS}
 """All within its own tenant."""
+
+OPERATORS_CORE: frozenset[str] = frozenset(
+    {
+        Operation.SESSIONS,
+        Operation.ERASE,
+        Operation.IMPORT,
+        Operation.KEYS,
+        Operation.SCAN,
+        Operation.REPAIR,
+        Operation.RECONCILE,
+        Operation.REDACT,
+    }
+)
+"""What makes an operator's credential one. It does not grow with the operations: a key made earlier stays an operator's."""
+
+HANDS_OUT_RIGHTS: frozenset[str] = frozenset({Operation.KEYS, Operation.TENANTS, Operation.PRINCIPALS})
+"""What makes credentials or rights that would outlive a delegate: never delegated."""
+
+
+class Role(StrEnum):
+    """What a principal is in its tenant."""
+
+    MEMBER = "member"
+    OPERATOR = "operator"
+
+    @property
+    def grants(self) -> frozenset[str]:
+        """What a token of such a principal may do."""
+        return OPERATOR if self is Role.OPERATOR else MEMBER
+
+    @property
+    def ceiling(self) -> frozenset[str]:
+        """The most that any credential of such a principal may do. The installation's operation is granted by a key alone."""
+        return EVERYTHING if self is Role.OPERATOR else MEMBER

@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from coatcheck.identity.operations import Role
+
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
@@ -21,6 +23,7 @@ class KeyRecord:
     sessions: frozenset[UUID] | None
     expires_at: datetime | None
     revoked_at: datetime | None
+    role: Role
     principal_active: bool
     tenant_active: bool
     teams: frozenset[UUID]

@@ -11,7 +11,7 @@ from uuid import UUID
 from coatcheck.domain.errors import Forbidden, InvalidRequest, NotFound
 from coatcheck.identity.context import RequestContext
 from coatcheck.identity.credentials import ApiKey, new_api_key
-from coatcheck.identity.operations import EVERYTHING, OPERATOR
+from coatcheck.identity.operations import EVERYTHING, OPERATOR, Role
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.store import audit, directory, principals
@@ -49,7 +49,7 @@ class Keys:
         return KeyPage(keys=[_key_out(row) for row in page], next_page_token=token)
 
     async def create(self, context: RequestContext, asked: KeyCreate) -> KeyOut:
-        """A key never grants what its maker does not hold. Raises Forbidden, InvalidRequest."""
+        """A key never grants what its maker does not hold, nor more than its holder's role. Raises Forbidden, InvalidRequest."""
         context.require("keys")
         operations = frozenset(asked.operations) if asked.operations is not None else context.operations
         if operations - EVERYTHING:
@@ -63,9 +63,14 @@ class Keys:
         fresh = new_api_key(context.tenant_id, self._parts.new_id())
 
         async def work(tx: WorkerTransaction) -> ApiKeyRow:
-            within = await self._within(context, tx, granted)
-            if not await principals.existing(tx, [within.principal_id]):
+            within = self._within(context, granted)
+            holder = await principals.find(tx, within.principal_id)
+            if holder is None:
                 raise InvalidRequest("The principal is not known.")
+            ceiling = Role(holder.role).ceiling
+            if asked.operations is not None and within.operations - ceiling:
+                raise InvalidRequest("The principal's role does not allow one of the operations.")
+            within = dataclasses.replace(within, operations=within.operations & ceiling)
             row = await self._store(tx, fresh, asked.name, within)
             await audit.record(tx, self._parts.new_id(), context.principal_id, "key.create", "key", str(fresh.key_id))
             return row
@@ -98,7 +103,7 @@ class Keys:
             old = await _in_reach(context, tx, key_id)
             if old.revoked_at is not None:
                 raise NotFound
-            within = await self._within(context, tx, Grant(old.principal_id, old.operations, old.sessions, old.expires_at))
+            within = self._within(context, Grant(old.principal_id, old.operations, old.sessions, old.expires_at))
             await directory.revoke_key(tx, key_id, self._parts.clock())
             row = await self._store(tx, fresh, old.name, within)
             await audit.record(tx, self._parts.new_id(), context.principal_id, "key.rotate", "key", str(key_id))
@@ -106,7 +111,7 @@ class Keys:
 
         return _key_out(await self._parts.database.work(context.tenant_scope, work), fresh.text)
 
-    async def _within(self, context: RequestContext, tx: WorkerTransaction, granted: Grant) -> Grant:
+    def _within(self, context: RequestContext, granted: Grant) -> Grant:
         """The grant, if the caller's own credential covers it, ending no later than that does. Raises Forbidden."""
         if granted.operations - context.operations:
             raise Forbidden("A key cannot grant an operation that its maker does not hold.")
@@ -114,8 +119,7 @@ class Keys:
             raise Forbidden("A key cannot reach a session that its maker does not.")
         if granted.principal_id != context.principal_id and not (context.is_operator and context.sessions is None):
             raise Forbidden("Only an operator makes keys for somebody else.")
-        own = await directory.find_key(tx, context.key_id)
-        ends_at = own.expires_at if own is not None else None
+        ends_at = context.credential.expires_at
         if ends_at is None:
             return granted
         if granted.expires_at is not None and granted.expires_at > ends_at:
@@ -178,7 +182,7 @@ async def create_tenant(parts: Collaborators, name: str, operations: frozenset[s
     )
 
     async def work(tx: WorkerTransaction) -> None:
-        await principals.insert(tx, principal_id, "operator")
+        await principals.insert(tx, principal_id, "operator", "operator")
         await directory.insert_key(tx, row)
 
     await parts.database.work(tenant_scope(tenant.tenant_id), work)

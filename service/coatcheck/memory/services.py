@@ -19,6 +19,7 @@ from coatcheck.memory.integrity import Scanner
 from coatcheck.memory.jobs import JobKind, Jobs
 from coatcheck.memory.keys import Keys, Tenants
 from coatcheck.memory.presenting import Presenter
+from coatcheck.memory.principals import Principals
 from coatcheck.memory.projection import Projector
 from coatcheck.memory.readiness import Readiness, ReadinessReport
 from coatcheck.memory.reading import Reading
@@ -28,6 +29,7 @@ from coatcheck.memory.repair import Repair
 from coatcheck.memory.rescan import Rescan
 from coatcheck.memory.response_cache import ResponseCache
 from coatcheck.memory.sessions import Sessions
+from coatcheck.memory.teams import Teams
 from coatcheck.memory.tenant_limits import TenantLimitsAdmin
 from coatcheck.memory.transfer import Transfer
 from coatcheck_client.wire import (
@@ -95,6 +97,8 @@ class Services:
     cache_lookup: Callable[[Context, CacheLookup], Awaitable[CacheLookupOut]]
     cache_store: Callable[[Context, CacheStore], Awaitable[CacheStoreOut]]
     cache_purge: Callable[[Context, CachePurge], Awaitable[CachePurgeOut]]
+    principals: Principals
+    teams: Teams
     readiness: Callable[[], Awaitable[ReadinessReport]]
 
 
@@ -153,6 +157,8 @@ def build(parts: Collaborators) -> UseCases:
         cache_lookup=cache.lookup,
         cache_store=cache.store,
         cache_purge=CachePurging(parts),
+        principals=Principals(parts),
+        teams=Teams(parts),
         readiness=Readiness(parts),
     )
     return UseCases(services, compact, reconciler, projector, eraser, repair, jobs)

@@ -3,7 +3,7 @@
 from coatcheck.store.tables.base import metadata
 from coatcheck.store.tables.cache import cache_entries, cache_ties
 from coatcheck.store.tables.content import blobs, entries, reductions, runs, segments, sessions
-from coatcheck.store.tables.directory import api_keys, issuers, memberships, principals, teams, tenants
+from coatcheck.store.tables.directory import api_keys, delegations, issuers, memberships, principals, teams, tenants
 from coatcheck.store.tables.lifecycle import erasures, retention, root_keys, stored_usage, tenant_limits
 from coatcheck.store.tables.work import audit, generations, outbox, projections, tombstones
 
@@ -13,6 +13,7 @@ __all__ = [
     "blobs",
     "cache_entries",
     "cache_ties",
+    "delegations",
     "entries",
     "erasures",
     "generations",

@@ -1,0 +1,109 @@
+"""What an operator asks about who exists in its tenant: principals, teams, memberships. Each function is a flow."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from coatcheck_client.flows import Flow, Send, json_body, read, request, without_nulls
+from coatcheck_client.operations import JSON
+from coatcheck_client.wire import (
+    MembershipOut,
+    MembershipPage,
+    PrincipalOut,
+    PrincipalPage,
+    TeamOut,
+    TeamPage,
+)
+
+UNCHANGED = "unchanged"
+"""For ``subject`` and ``issuer``, which None takes away."""
+
+
+def principals() -> Flow[list[PrincipalOut]]:
+    """All principals of the tenant, active or not."""
+    found: list[PrincipalOut] = []
+    token: str | None = None
+    while True:
+        page = yield from read(Send("GET", "/v1/admin/principals", params=_at(token)), PrincipalPage)
+        found += page.principals
+        token = page.next_page_token
+        if token is None:
+            return found
+
+
+def principal(principal_id: UUID | str) -> Flow[PrincipalOut]:
+    """One principal, with the teams it belongs to."""
+    return (yield from read(Send("GET", f"/v1/admin/principals/{principal_id}"), PrincipalOut))
+
+
+def create_principal(
+    name: str, *, role: str = "member", issuer: str | None = None, subject: str | None = None
+) -> Flow[PrincipalOut]:
+    """Makes a principal. ``issuer`` and ``subject`` say whose tokens speak for it."""
+    body = json_body(without_nulls(name=name, role=role, issuer=issuer, subject=subject))
+    return (yield from read(Send("POST", "/v1/admin/principals", body, headers=JSON), PrincipalOut))
+
+
+def change_principal(
+    principal_id: UUID | str,
+    *,
+    name: str | None = None,
+    role: str | None = None,
+    status: str | None = None,
+    issuer: str | None = UNCHANGED,
+    subject: str | None = UNCHANGED,
+) -> Flow[PrincipalOut]:
+    """Changes a principal; ``status`` is active or inactive. What is taken away counts from the next request on."""
+    identity = {name: value for name, value in (("issuer", issuer), ("subject", subject)) if value != UNCHANGED}
+    body = json_body({**without_nulls(name=name, role=role, status=status), **identity})
+    return (yield from read(Send("PATCH", f"/v1/admin/principals/{principal_id}", body, headers=JSON), PrincipalOut))
+
+
+def teams() -> Flow[list[TeamOut]]:
+    """All teams of the tenant."""
+    found: list[TeamOut] = []
+    token: str | None = None
+    while True:
+        page = yield from read(Send("GET", "/v1/admin/teams", params=_at(token)), TeamPage)
+        found += page.teams
+        token = page.next_page_token
+        if token is None:
+            return found
+
+
+def create_team(name: str) -> Flow[TeamOut]:
+    """Makes a team, without members yet."""
+    return (yield from read(Send("POST", "/v1/admin/teams", json_body({"name": name}), headers=JSON), TeamOut))
+
+
+def delete_team(team_id: UUID | str) -> Flow[None]:
+    """Ends a team: its sessions are their owners' alone from then on."""
+    yield from request(Send("DELETE", f"/v1/admin/teams/{team_id}"))
+
+
+def memberships(team_id: UUID | str | None = None) -> Flow[list[MembershipOut]]:
+    """Who belongs to which team, or to this one."""
+    found: list[MembershipOut] = []
+    token: str | None = None
+    of_team = {"team": str(team_id)} if team_id is not None else {}
+    while True:
+        page = yield from read(Send("GET", "/v1/admin/memberships", params={**of_team, **_at(token)}), MembershipPage)
+        found += page.memberships
+        token = page.next_page_token
+        if token is None:
+            return found
+
+
+def join_team(team_id: UUID | str, principal_id: UUID | str) -> Flow[MembershipOut]:
+    """Makes a principal a member of a team."""
+    body = json_body({"team_id": str(team_id), "principal_id": str(principal_id)})
+    return (yield from read(Send("POST", "/v1/admin/memberships", body, headers=JSON), MembershipOut))
+
+
+def leave_team(team_id: UUID | str, principal_id: UUID | str) -> Flow[None]:
+    """Ends a membership: the principal's next request sees nothing of the team's."""
+    yield from request(Send("DELETE", f"/v1/admin/memberships/{team_id}/{principal_id}"))
+
+
+def _at(token: str | None) -> dict[str, str]:
+    return {"page_token": token} if token else {}
