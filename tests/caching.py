@@ -32,7 +32,7 @@ async def lookup(http: httpx.AsyncClient, **changes: object) -> dict[str, Any]:
     return body
 
 
-async def store(http: httpx.AsyncClient, answer: object, *, ttl_s: float | None = None, **changes: object) -> dict[str, Any]:
+async def store(http: httpx.AsyncClient, answer: object, *, ttl_s: Any = None, **changes: object) -> dict[str, Any]:
     """What the store answers. Its scope is that of a look-up just before, as a framework's is."""
     scope = (await lookup(http, **changes))["scope"]
     body = {**circumstances(**changes), "answer": answer, "scope": scope, "ttl_s": ttl_s}

@@ -24,7 +24,7 @@ from tests.isolation.source import (
 MODULES = modules()
 
 TENANT_WALKS = {
-    "app.bootstrap", "app.directory", "app.offline",
+    "memory.cache_expiry", "app.bootstrap", "app.directory", "app.offline",
     "memory.keys", "memory.limits", "memory.tenant_limits", "memory.readiness", "memory.reconcile",
     "memory.restore", "memory.startup",
 }  # fmt: skip

@@ -37,6 +37,7 @@ from coatcheck.identity.authenticate import Authenticator
 from coatcheck.identity.keyring import Keyring
 from coatcheck.index.passages import dense_worthy
 from coatcheck.memory import services, startup
+from coatcheck.memory.cache_expiry import CacheExpiry
 from coatcheck.memory.collaborators import Collaborators, Standing
 from coatcheck.memory.journal import ErasureJournal
 from coatcheck.memory.limits import Limiter, default_limits
@@ -157,6 +158,7 @@ async def composed(
         background = [asyncio.create_task(use_cases.reconciler.run())]
         # The rules are compiled once for each machine and loaded once for each process: not while the first caller waits.
         background.append(asyncio.create_task(asyncio.to_thread(on.redactor.warm)))
+        background.append(asyncio.create_task(CacheExpiry(parts).run()))
         if settings.embedded and alone:
             background.append(asyncio.create_task(_flush(on, parts)))
         if parts.standing.building:

@@ -10,7 +10,7 @@ from coatcheck.domain.scopes import NIL
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory.restore import Restore
 from coatcheck.settings import Settings
-from coatcheck.store import directory
+from coatcheck.store import cache_purge, directory
 
 
 async def restore(settings: Settings) -> int:
@@ -24,6 +24,8 @@ async def erase_again(app: App) -> int:
     erased = await Restore(app.parts, app.use_cases.eraser).replay()
     tenants = {tenant.tenant_id for tenant in await app.parts.database.directory(directory.tenants)}
     for tenant_id in tenants:
+        # Answers of a backup rest on what stood then; none of them is worth asking what of it is gone.
+        await app.parts.database.work(tenant_scope(tenant_id), lambda tx: cache_purge.purge(tx, None))
         await app.use_cases.repair.repair(tenant_scope(tenant_id), index=True, progress=lambda report: None)
     await _remove_unknown(app, tenants)
     return erased

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from coatcheck.domain.canonical import JsonObject, JsonValue
+from coatcheck.domain.canonical import JsonValue
 from coatcheck.domain.errors import Forbidden
 from coatcheck.domain.response_cache import CACHE_SCHEMA, CacheScope, Dimension, Dimensions, Fingerprint, Sharing, Stated, Ties
 from coatcheck.identity.context import RequestContext
@@ -39,9 +39,9 @@ def cache_scope(
     sharing: Sharing,
     stated: Stated,
     ties: Ties,
-    revisions: JsonObject,
+    rules: str,
 ) -> CacheScope | Dimension:
-    """The scope, or the first dimension that is unknown. ``revisions``: of what the service itself does to an entry.
+    """The scope, or the first dimension that is unknown. ``rules``: the revision of the redaction that an answer passed.
 
     Raises Forbidden as ``require_sharing``.
     """
@@ -59,9 +59,14 @@ def cache_scope(
         instructions=prints.of("instructions", stated.instructions),
         tools=prints.of("tools", stated.tools),
         settings=prints.of("settings", stated.settings),
-        schema=prints.of("schema", {"cache": CACHE_SCHEMA, **revisions}),
+        schema=schema_print(prints, rules),
     )
     return CacheScope(context.scope, sharing, dimensions, prints.of("scope", dimensions.as_json()), ties)
+
+
+def schema_print(prints: Fingerprints, rules: str) -> Fingerprint:
+    """What an entry is and was checked by."""
+    return prints.of("schema", {"cache": CACHE_SCHEMA, "redaction": rules})
 
 
 def prompt_print(prints: Fingerprints, owner: str, label: str, value: JsonValue) -> Fingerprint:

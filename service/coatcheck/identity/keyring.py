@@ -97,8 +97,12 @@ class Keyring:
         return Cursor(self._derive(Purpose.CURSOR, tenant_id.bytes))
 
     def cache_fingerprints(self, tenant_id: UUID) -> Fingerprints:
-        """Makes the response cache's fingerprints within one tenant."""
+        """Makes the response cache's fingerprints within one tenant. A rotation makes every older entry ineligible."""
         return Fingerprints(self._derive(Purpose.RESPONSE_CACHE, tenant_id.bytes))
+
+    def earlier_cache_fingerprints(self, tenant_id: UUID) -> list[Fingerprints]:
+        """As they were made under each version that is here, today's among them: to find what has to go."""
+        return [Fingerprints(self._derive(Purpose.RESPONSE_CACHE, tenant_id.bytes, version)) for version in self._roots]
 
     def journal_key(self) -> bytes:
         """The erasure journal's key: one for the installation, since the journal is read before any tenant is known."""

@@ -8,6 +8,7 @@ from coatcheck.domain.errors import FieldError, Forbidden, InvalidRequest, NotFo
 from coatcheck.domain.response_cache import Fingerprint
 from coatcheck.identity.cache_scopes import conversation_tag, source_tags
 from coatcheck.identity.context import RequestContext
+from coatcheck.identity.fingerprints import Fingerprints
 from coatcheck.memory.access import find_session
 from coatcheck.memory.cache_circumstances import name_of
 from coatcheck.memory.collaborators import Collaborators
@@ -26,10 +27,10 @@ class CachePurging:
         """Raises Forbidden, InvalidRequest, and NotFound or Erased for a session's id."""
         context.require("cache")
         writer = self._writer(context, asked)
-        tags = await self._tags(context, asked)
+        conversation, source = await self._conversation(context, asked.session), self._source(context, asked.source)
 
         async def work(tx: WorkerTransaction) -> int:
-            purged = await cache_purge.purge(tx, writer, tags)
+            purged = await cache_purge.purge(tx, writer, conversation, source)
             if asked.whose != "own":
                 target = str(writer or context.tenant_id)
                 await audit.record(tx, self._parts.new_id(), context.principal_id, "cache.purge", asked.whose, target)
@@ -51,13 +52,19 @@ class CachePurging:
             raise Forbidden("Only an operator purges what others have stored.")
         return asked.principal_id
 
-    async def _tags(self, context: RequestContext, asked: CachePurge) -> list[Fingerprint]:
-        prints = self._parts.keyring.cache_fingerprints(context.tenant_id)
-        tags = list(source_tags(prints, [name_of(asked.source)])) if asked.source is not None else []
-        name = asked.session
-        if name is not None:
-            session = await self._parts.database.read(context.scope, lambda tx: find_session(context, tx, name))
-            if session is None and context.sessions is not None:
-                raise NotFound
-            tags.append(conversation_tag(prints, context.principal_id, session.session_id if session is not None else name))
-        return tags
+    async def _conversation(self, context: RequestContext, name: str | None) -> list[Fingerprint] | None:
+        if name is None:
+            return None
+        session = await self._parts.database.read(context.scope, lambda tx: find_session(context, tx, name))
+        if session is None and context.sessions is not None:
+            raise NotFound
+        subject = session.session_id if session is not None else name
+        return [conversation_tag(prints, context.principal_id, subject) for prints in self._prints(context)]
+
+    def _source(self, context: RequestContext, source: str | None) -> list[Fingerprint] | None:
+        if source is None:
+            return None
+        return [tag for prints in self._prints(context) for tag in source_tags(prints, [name_of(source)])]
+
+    def _prints(self, context: RequestContext) -> list[Fingerprints]:
+        return self._parts.keyring.earlier_cache_fingerprints(context.tenant_id)

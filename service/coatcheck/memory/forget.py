@@ -18,6 +18,7 @@ from coatcheck.domain.runs import Run
 from coatcheck.domain.sessions import Session
 from coatcheck.identity.context import RequestContext
 from coatcheck.memory.access import owned_session, session_of_owned_run
+from coatcheck.memory.cache_expiry import forget_answers
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.erasing import Eraser
 from coatcheck.memory.rerender import without_manifest
@@ -82,6 +83,7 @@ async def mark_session(parts: Collaborators, tx: WorkerTransaction, session: Ses
     """Tombstones of a session, its runs and its segments: what tells 410 from 404 to those who could read them."""
     ids = await runs.identities(tx, session.session_id)
     tags = _tags(parts, tx, await entries.segments_of_session(tx, session.session_id))
+    await forget_answers(parts, tx, session.session_id, [identity.manifest_id for identity in ids])
     for kind, keys in (
         ("session", [str(session.session_id)]),
         ("manifest", [str(identity.manifest_id) for identity in ids]),
@@ -94,6 +96,7 @@ async def mark_session(parts: Collaborators, tx: WorkerTransaction, session: Ses
 async def mark_manifest(parts: Collaborators, tx: WorkerTransaction, session: Session, run: Run, now: datetime) -> None:
     """Tombstones of one run and of the segments that only it holds; descendants' handoffs are rendered without its lines."""
     shas = await entries.segments_only_of(tx, run.session_id, run.manifest_id)
+    await forget_answers(parts, tx, run.session_id, [run.manifest_id])
     for kind, keys in (
         ("manifest", [str(run.manifest_id)]),
         ("request", [run.idempotency_key]),

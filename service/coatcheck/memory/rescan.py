@@ -20,6 +20,7 @@ from coatcheck.domain.runs import Run, RunCounts, RunStatus
 from coatcheck.domain.scopes import TenantScope
 from coatcheck.formats import get
 from coatcheck.memory import stored_window
+from coatcheck.memory.cache_expiry import forget_outdated_answers
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.earlier import lines_of
 from coatcheck.memory.projection import Projector
@@ -42,6 +43,7 @@ class Rescan:
         """Counts of runs looked at, changed and left: what was dropped or lost, and what somebody is finishing."""
         counts: Counter[str] = Counter(runs=0, changed=0, left=0)
         revision = self._parts.redactor.revision
+        await forget_outdated_answers(self._parts, scope)
         after: UUID | None = None
         while True:
             page = await self._parts.database.work(

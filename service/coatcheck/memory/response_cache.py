@@ -159,8 +159,7 @@ class ResponseCache:
         stated: Stated,
     ) -> CacheScope | Dimension:  # fmt: skip
         known = await looked_up(context, tx, prints, sharing, asked, stated)
-        revisions = {"redaction": self._parts.redactor.revision}
-        return cache_scope(context, prints, sharing, known.stated, known.ties, dict(revisions))
+        return cache_scope(context, prints, sharing, known.stated, known.ties, self._parts.redactor.revision)
 
     def _holds_secret(self, context: RequestContext, asked: CacheStore) -> bool:
         """An answer that redaction would change is not the answer any more: it is not kept at all."""

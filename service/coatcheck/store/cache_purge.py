@@ -16,9 +16,10 @@ _PURGE = sa.text("""
     DELETE FROM cache_entries
      WHERE tenant_id = :tenant
        AND (CAST(:principal AS uuid) IS NULL OR principal_id = :principal)
-       AND (CAST(:tags AS text[]) IS NULL OR entry_id IN (
-           SELECT entry_id FROM cache_ties WHERE tenant_id = :tenant AND tag = ANY (:tags)
-           GROUP BY entry_id HAVING count(*) = cardinality(CAST(:tags AS text[]))))
+       AND (CAST(:conversation AS text[]) IS NULL OR entry_id IN (
+           SELECT entry_id FROM cache_ties WHERE tenant_id = :tenant AND tag = ANY (:conversation)))
+       AND (CAST(:source AS text[]) IS NULL OR entry_id IN (
+           SELECT entry_id FROM cache_ties WHERE tenant_id = :tenant AND tag = ANY (:source)))
 """)
 
 _OF_SESSION = sa.text("""
@@ -27,6 +28,8 @@ _OF_SESSION = sa.text("""
        AND (session_id = :session
             OR entry_id IN (SELECT entry_id FROM cache_ties WHERE tenant_id = :tenant AND tag = ANY (CAST(:tags AS text[]))))
 """)
+
+_OUTDATED = sa.text("DELETE FROM cache_entries WHERE tenant_id = :tenant AND schema <> :schema")
 
 _EXPIRED = sa.text("""
     DELETE FROM cache_entries
@@ -66,9 +69,22 @@ class CacheStats:
     oldest: datetime | None
 
 
-async def purge(tx: WorkerTransaction, principal_id: UUID | None, tags: Sequence[Fingerprint]) -> int:
-    """Entries of one writer (None: of everybody) that rest on all of what the tags name. Returns how many went."""
-    parameters = {"tenant": tx.scope.tenant_id, "principal": principal_id, "tags": sorted(set(tags)) or None}
+async def purge(
+    tx: WorkerTransaction,
+    principal_id: UUID | None,
+    conversation: Sequence[Fingerprint] | None = None,
+    source: Sequence[Fingerprint] | None = None,
+) -> int:
+    """Entries of one writer (None: of everybody) that have one of these tags of a conversation, and one of these of a source.
+
+    Returns how many went.
+    """
+    parameters = {
+        "tenant": tx.scope.tenant_id,
+        "principal": principal_id,
+        "conversation": None if conversation is None else list(conversation),
+        "source": None if source is None else list(source),
+    }
     return int((await tx.connection.execute(_PURGE, parameters)).rowcount)
 
 
@@ -76,6 +92,11 @@ async def forget_session(tx: WorkerTransaction, session_id: UUID, tags: Sequence
     """Whoever's entries belong to the session, or rest on what the tags name: what is erased goes with what was made of it."""
     parameters = {"tenant": tx.scope.tenant_id, "session": session_id, "tags": list(tags)}
     return int((await tx.connection.execute(_OF_SESSION, parameters)).rowcount)
+
+
+async def outdated(tx: WorkerTransaction, schema: Fingerprint) -> int:
+    """What was kept under other rules than today's: it is eligible for nobody, and may hold what today's would have found."""
+    return int((await tx.connection.execute(_OUTDATED, {"tenant": tx.scope.tenant_id, "schema": schema})).rowcount)
 
 
 async def expired(tx: WorkerTransaction, now: datetime) -> int:

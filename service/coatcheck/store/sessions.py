@@ -75,6 +75,7 @@ _DELETE_IN_ORDER = tuple(
         ("segments", ""),
         ("blobs", ""),
         ("runs", ""),
+        ("cache_entries", ""),
         ("sessions", ""),
     )
 )
