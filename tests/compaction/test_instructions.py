@@ -29,7 +29,7 @@ _INJECTED = [
 
 @pytest.mark.parametrize("role", ["user", "assistant", "tool", "system"])
 @pytest.mark.parametrize("line", _INJECTED)
-def test_an_injected_instruction_is_recognised_whoever_says_it(line: str, role: str) -> None:
+def test_T26_an_injected_instruction_is_recognised_whoever_says_it(line: str, role: str) -> None:
     assert reads_like_an_instruction(line, role)
 
 

@@ -62,7 +62,7 @@ async def points(app: App, caller: Caller) -> int:
     return sum([sum(1 for p in page if p.tenant_id == caller.tenant_id) async for page in app.parts.index.scroll()])
 
 
-async def test_an_erased_session_is_gone_by_every_route_and_its_name_is_free(http: httpx.AsyncClient) -> None:
+async def test_T25_an_erased_session_is_gone_by_every_route_and_its_name_is_free(http: httpx.AsyncClient) -> None:
     made = await compacted(http, "s")
     sha = (await entries(http, made["manifest_id"]))[0]["sha256"]
     names = {"session_id": made["session_id"], "manifest_id": made["manifest_id"], "sha256": sha}
@@ -112,7 +112,7 @@ async def test_who_could_not_read_it_learns_nothing_of_its_erasure(app: App, ope
             assert (await theirs.delete(f"/v1/manifests/{made['manifest_id']}")).status_code == 404
 
 
-async def test_nothing_is_left_but_tombstones_an_audit_line_and_ids_in_the_journal(
+async def test_T25_nothing_is_left_but_tombstones_an_audit_line_and_ids_in_the_journal(
     app: App, operator: Caller, http: httpx.AsyncClient, postgres: Postgres, database_url: str
 ) -> None:
     image = "data:image/png;base64,iVBORw0KGgo" + "A" * 400
@@ -210,7 +210,7 @@ async def test_a_segment_that_another_manifest_holds_stays_and_moves_to_its_next
     assert (await job(http, "scan"))["findings_total"] == 0
 
 
-async def test_while_the_index_is_down_it_is_unreachable_at_once_and_completed_later(
+async def test_T25_while_the_index_is_down_it_is_unreachable_at_once_and_completed_later(
     app: App, operator: Caller, http: httpx.AsyncClient, index: TroubledIndex
 ) -> None:
     made = await compacted(http, "s")

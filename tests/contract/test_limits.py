@@ -48,7 +48,7 @@ async def test_by_default_there_are_no_limits(http: httpx.AsyncClient, operator:
     }  # fmt: skip
 
 
-async def test_who_asks_more_often_than_it_may_is_told_when_to_ask_again(
+async def test_T34_who_asks_more_often_than_it_may_is_told_when_to_ask_again(
     app: App, http: httpx.AsyncClient, operator: Caller
 ) -> None:
     caller, theirs = await neighbour(app)
@@ -181,7 +181,7 @@ async def test_the_embedders_time_is_charged_afterwards_and_holds_back_what_need
         assert (await theirs.get(f"/v1/manifests/{made.json()['manifest_id']}/window")).status_code == 200
 
 
-async def test_the_metrics_count_refusals_without_a_tenants_name(app: App, http: httpx.AsyncClient) -> None:
+async def test_T13_the_metrics_count_refusals_without_a_tenants_name(app: App, http: httpx.AsyncClient) -> None:
     caller, theirs = await neighbour(app)
     await limited(http, caller, requests_per_minute=1)
     async with theirs:

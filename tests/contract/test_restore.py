@@ -59,7 +59,7 @@ async def compacted(http: httpx.AsyncClient, session: str, mark: str, **more: ob
 
 
 @pytest.mark.parametrize("index_restored_too", [False, True])
-async def test_a_restored_backup_is_refused_until_it_was_erased_again(
+async def test_T38_a_restored_backup_is_refused_until_it_was_erased_again(
     postgres: Postgres, fresh_database_url: str, tmp_path: Path, index_restored_too: bool
 ) -> None:
     async with apps.app(fresh_database_url, tmp_path) as app:

@@ -32,7 +32,7 @@ async def test_before_its_mark_stands_an_erasure_that_fails_has_erased_nothing(a
 
 @pytest.mark.parametrize("what", ["session", "manifest"])
 @pytest.mark.parametrize("point", AFTER_THE_MARK)
-async def test_after_an_error_at_any_later_point_nothing_comes_back_and_the_other_app_finishes_it(
+async def test_T25_after_an_error_at_any_later_point_nothing_comes_back_and_the_other_app_finishes_it(
     at: Scene, point: str, what: str
 ) -> None:
     one, other = await handed(at.one, "alpha"), await handed(at.one, "beta")

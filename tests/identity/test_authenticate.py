@@ -106,7 +106,7 @@ async def test_a_right_secret_of_a_key_that_does_not_stand_is_refused_in_the_sam
     assert await _refusal(authenticator, f"Bearer {key.text}") == Unauthenticated().detail
 
 
-async def test_what_is_no_key_does_not_reach_the_directory(directory: MemoryDirectory, authenticator: Authenticator) -> None:
+async def test_T02_what_is_no_key_does_not_reach_the_directory(directory: MemoryDirectory, authenticator: Authenticator) -> None:
     for header in (None, "", "Basic eA==", "Bearer nonsense"):
         with pytest.raises(Unauthenticated):
             await authenticator.authenticate(header)

@@ -26,7 +26,7 @@ def test_nothing_outside_identity_makes_a_scope() -> None:
     assert makers == []
 
 
-def test_a_scope_without_a_tenant_or_its_own_key_cannot_be_made() -> None:
+def test_T10_a_scope_without_a_tenant_or_its_own_key_cannot_be_made() -> None:
     one = UUID(int=1)
 
     for make in (

@@ -54,7 +54,7 @@ async def test_times_come_back_to_the_microsecond(index: VectorIndex) -> None:
     assert hit.last_at == at
 
 
-async def test_another_tenants_and_another_principals_points_never_appear(index: VectorIndex) -> None:
+async def test_T11_another_tenants_and_another_principals_points_never_appear(index: VectorIndex) -> None:
     for owner in (ANN, BEN, EVE):
         mine = [point(owner, f"secret of {owner.principal} number {n}", dense=[1, n]) for n in range(5)]
         await index.upsert(owner.tenant_scope, mine)
@@ -148,7 +148,7 @@ async def test_an_index_without_any_vector_of_this_length_finds_nothing(index: V
     assert await index.search_dense(ANN.scope, 1, [1, 0, 0, 0, 0], EVERYTHING, 10) == []
 
 
-async def test_a_search_without_a_principals_scope_is_refused(index: VectorIndex) -> None:
+async def test_T10_a_search_without_a_principals_scope_is_refused(index: VectorIndex) -> None:
     await index.upsert(ANN.tenant_scope, [point(ANN, "alpha", dense=[1, 0])])
     emptied = Scope(ANN.tenant, ANN.principal, (ANN.key,))
     object.__setattr__(emptied, "acl", ())

@@ -77,7 +77,7 @@ async def test_a_session_is_deleted_whole_and_alone(index: VectorIndex) -> None:
     assert [stored.session_id for stored in await everything(index)] == [named("b")]
 
 
-async def test_another_tenants_points_and_sessions_cannot_be_deleted(index: VectorIndex) -> None:
+async def test_T06_another_tenants_points_and_sessions_cannot_be_deleted(index: VectorIndex) -> None:
     mine = point(ANN, "alpha", session="a")
     await index.upsert(ANN.tenant_scope, [mine])
 
@@ -164,7 +164,7 @@ async def test_a_point_that_nobody_may_read_is_refused(index: VectorIndex) -> No
         await index.upsert(ANN.tenant_scope, [replace(point(ANN, "alpha"), acl=())])
 
 
-async def test_a_scope_without_a_tenant_deletes_nothing(index: VectorIndex) -> None:
+async def test_T10_a_scope_without_a_tenant_deletes_nothing(index: VectorIndex) -> None:
     await index.upsert(ANN.tenant_scope, [point(ANN, "alpha")])
     nobody = TenantScope(ANN.tenant)
     object.__setattr__(nobody, "tenant_id", UUID(int=0))

@@ -30,7 +30,7 @@ def test_only_this_machine_is_loopback(url: str, loopback: bool) -> None:
     assert is_loopback(url) is loopback
 
 
-async def test_a_server_elsewhere_without_a_key_is_refused() -> None:
+async def test_T39_a_server_elsewhere_without_a_key_is_refused() -> None:
     with pytest.raises(RefusedToStart, match="COATCHECK_QDRANT_API_KEY"):
         await ServerIndex.open("http://index.example.org:6333", None, "coatcheck")
 

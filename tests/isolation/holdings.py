@@ -6,6 +6,7 @@ from uuid import UUID
 
 from tests.api.operations import Ids
 from tests.contract.working import followed
+from tests.isolation import secret
 from tests.isolation.town import Person, left_by
 
 JOBS = {"scan": "scan", "repair": "repair", "reconcile": "reconcile", "rescan": "redact-rescan"}
@@ -13,14 +14,14 @@ JOBS = {"scan": "scan", "repair": "repair", "reconcile": "reconcile", "rescan": 
 
 
 async def holdings_of(person: Person, mark: str) -> Ids:
-    """For an operator: it has keys and jobs. ``mark`` stands in every text.
+    """For who may do everything: it has keys, jobs and a tenant. ``mark`` stands in every text.
 
     What a new operation names is made here, and gets its name in ``Ids``.
     """
     left = await left_by(person, mark)
     key = await person.http.post("/v1/admin/keys", json={"name": mark, "operations": ["read"]})
     assert key.status_code == 201, key.text
-    tenant = await person.http.post("/v1/admin/tenants", json={"name": mark})
+    tenant = await person.http.post("/v1/admin/tenants", json={"name": f"{mark} {secret.word(8)}"})
     assert tenant.status_code == 201, tenant.text
     team = await _made(person, "teams", name=mark)
     principal = await _made(person, "principals", name=mark)

@@ -43,7 +43,7 @@ async def test_it_takes_both_the_one_who_stores_and_the_one_who_asks(town: Town,
 
 
 @pytest.mark.parametrize(("kind", "pairs"), OPPOSITES)
-async def test_near_opposites_miss_however_alike_their_vectors_are(town: Town, kind: str, pairs: list[tuple[str, str]]) -> None:
+async def test_T20_near_opposites_miss_however_alike_their_vectors_are(town: Town, kind: str, pairs: list[tuple[str, str]]) -> None:
     for number, (one, other) in enumerate(pairs):
         session = f"{kind} {number}"
         await store(town.alice.http, "of the one", prompt=one, semantic=True, session=session)
@@ -56,7 +56,7 @@ async def test_near_opposites_miss_however_alike_their_vectors_are(town: Town, k
 
 
 @pytest.mark.parametrize("name", ["bob", "carol", "operator", "dave"])
-async def test_somebody_elses_entry_is_not_even_compared(town: Town, name: str) -> None:
+async def test_T20_somebody_elses_entry_is_not_even_compared(town: Town, name: str) -> None:
     await store(town.alice.http, "of alice", semantic=True)
     person = town.everybody[name]
     await store(person.http, "of another prompt", prompt="Which port does staging use?", semantic=True)

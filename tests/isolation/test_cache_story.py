@@ -46,7 +46,7 @@ async def test_alice_gets_her_answer_again_with_its_provenance(town: Town) -> No
 
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("prompt", [PROMPT, PARAPHRASE])
-async def test_nobody_else_gets_it_by_the_same_prompt_nor_by_a_paraphrase(town: Town, name: str, prompt: str) -> None:
+async def test_T20_nobody_else_gets_it_by_the_same_prompt_nor_by_a_paraphrase(town: Town, name: str, prompt: str) -> None:
     """Not because theirs is unlike: because there is nothing that they may reuse, and nothing was compared."""
     await store(town.alice.http, MARKER, semantic=True)
     before = await cache_metrics(town.bob)
@@ -61,7 +61,7 @@ async def test_nobody_else_gets_it_by_the_same_prompt_nor_by_a_paraphrase(town: 
     assert (await lookup(town.alice.http))["outcome"] == "hit-exact"
 
 
-async def test_what_alice_has_changes_no_word_of_what_bob_is_told(town: Town) -> None:
+async def test_T22_what_alice_has_changes_no_word_of_what_bob_is_told(town: Town) -> None:
     cold = await lookup(town.bob.http, session="told")
     await store(town.alice.http, MARKER, session="told")
 
@@ -137,7 +137,7 @@ async def test_permissions_that_change_while_an_answer_is_made_make_it_nobodys(t
     assert (await lookup(town.alice.http, session="meanwhile"))["answer"] is None
 
 
-async def test_bob_cannot_store_under_a_scope_of_alices(town: Town) -> None:
+async def test_T20_bob_cannot_store_under_a_scope_of_alices(town: Town) -> None:
     """Poisoning: a scope that leaked is worth nothing in other hands."""
     scope = (await lookup(town.alice.http, session="poison"))["scope"]
 
@@ -181,7 +181,7 @@ async def test_concurrent_requests_of_everybody_stay_with_their_own(town: Town) 
     assert [one["answer"] for one in found] == [f"of {person.name}" for person in asked]
 
 
-async def test_stores_and_lookups_at_the_same_time_never_mix(town: Town) -> None:
+async def test_T17_stores_and_lookups_at_the_same_time_never_mix(town: Town) -> None:
     async def turns(person: Person) -> set[Any]:
         seen = set()
         for turn in range(6):
@@ -259,7 +259,7 @@ async def test_what_a_wider_credential_stored_is_none_for_a_narrower_one(town: T
     assert why(found.json()) == "ineligible:permission"
 
 
-async def test_the_same_request_in_another_tenant_is_another_request(town: Town) -> None:
+async def test_T11_the_same_request_in_another_tenant_is_another_request(town: Town) -> None:
     """Same names, same texts, same revisions: each tenant's own digests, and each its own answer (T19)."""
     ours, theirs = await store(town.alice.http, "ours", session="same"), await store(town.dave.http, "theirs", session="same")
 

@@ -84,7 +84,7 @@ async def test_no_planted_secret_is_answered(lived: tuple[Planted, str, list[str
     assert [one for one in planted.secrets if one in said] == []
 
 
-async def test_no_planted_secret_is_logged(lived: tuple[Planted, str, list[str]]) -> None:
+async def test_T35_no_planted_secret_is_logged(lived: tuple[Planted, str, list[str]]) -> None:
     planted, log, _ = lived
 
     assert '"route": "/v1/compactions"' in log
@@ -131,7 +131,7 @@ def _wordy() -> list[dict[str, Any]]:
     ]
 
 
-async def test_words_are_in_the_tables_and_in_no_point_file_log_line_or_metric(town: Town) -> None:
+async def test_T24_words_are_in_the_tables_and_in_no_point_file_log_line_or_metric(town: Town) -> None:
     with logged() as stream:
         made = await town.alice.compact(f"session {WORD}", _wordy(), focus=f"focus {WORD}")
         assert await town.alice.recall(f"query {WORD}", f"session {WORD}")
@@ -221,7 +221,7 @@ def _bad_requests() -> list[tuple[str, str, dict[str, Any]]]:
     ]
 
 
-async def test_no_refusal_and_no_log_line_repeats_what_was_sent(town: Town) -> None:
+async def test_T35_no_refusal_and_no_log_line_repeats_what_was_sent(town: Town) -> None:
     answers: list[tuple[str, httpx.Response]] = []
     with logged() as stream:
         for method, path, sent in _bad_requests():

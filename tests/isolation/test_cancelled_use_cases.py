@@ -82,7 +82,7 @@ async def cancelled_at(n: int, work: Coroutine[Any, Any, object]) -> bool:
     return stepped.waits >= n
 
 
-async def test_a_compaction_cancelled_anywhere_leaves_nothing_open_and_its_request_completes_it(
+async def test_T16_a_compaction_cancelled_anywhere_leaves_nothing_open_and_its_request_completes_it(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits = 0
@@ -114,7 +114,7 @@ async def test_a_compaction_cancelled_anywhere_leaves_nothing_open_and_its_reque
     await bench.settle()
 
 
-async def test_a_recall_cancelled_anywhere_leaves_nothing_open(bench: Bench) -> None:
+async def test_T16_a_recall_cancelled_anywhere_leaves_nothing_open(bench: Bench) -> None:
     await bench.compact("recalled")
     asked = RecallRequest(query="gateway 10.2.0.7:8443", session="recalled")
 

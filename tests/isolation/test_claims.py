@@ -44,7 +44,7 @@ async def seen(person: Person, headers: dict[str, str], query: str = "") -> list
     return [(answer.status_code, answer.json()) for answer in answers]
 
 
-async def test_a_tenant_in_a_header_a_cookie_or_a_query_changes_nothing(town: Town) -> None:
+async def test_T05_a_tenant_in_a_header_a_cookie_or_a_query_changes_nothing(town: Town) -> None:
     ids = await left_by(town.alice, "claims")
     await left_by(town.dave, "claims")
     query = f"&tenant_id={town.alice.tenant_id}&tenant={town.alice.tenant_id}&principal_id={town.alice.principal_id}&acl=public"
@@ -61,7 +61,7 @@ async def test_a_tenant_in_a_header_a_cookie_or_a_query_changes_nothing(town: To
 
 
 @pytest.mark.parametrize("name", ["tenant_id", "tenant", "principal_id", "owner_id", "acl", "writers", "scope", "role"])
-async def test_a_tenant_or_a_right_in_a_body_is_refused(town: Town, name: str) -> None:
+async def test_T05_a_tenant_or_a_right_in_a_body_is_refused(town: Town, name: str) -> None:
     ids = await left_by(town.dave, f"body-{name}")
     claimed = {name: str(town.alice.tenant_id)}
     in_window = {**request("s", window()), "window": {"messages": window(), **claimed}}
@@ -76,7 +76,7 @@ async def test_a_tenant_or_a_right_in_a_body_is_refused(town: Town, name: str) -
     assert [answer.status_code for answer in answers] == [422] * 4
 
 
-async def test_a_key_proves_its_own_tenant_and_no_other(town: Town) -> None:
+async def test_T05_a_key_proves_its_own_tenant_and_no_other(town: Town) -> None:
     """A key reads ``ck_<tenant>_<key id>_<secret>``: its first two parts are claims that the third has to prove."""
     alices, daves = _parsed(town.alice), _parsed(town.dave)
     forged = [

@@ -61,7 +61,9 @@ def test_every_operation_of_the_document_has_a_row_and_every_row_an_operation() 
 
 @pytest.mark.parametrize("column", REFUSED)
 @pytest.mark.parametrize(("method", "row"), ROWS)
-async def test_who_proves_nothing_gets_the_one_refusal(world: World, before: set[str], method: str, row: Row, column: str) -> None:
+async def test_T01_who_proves_nothing_gets_the_one_refusal(
+    world: World, before: set[str], method: str, row: Row, column: str
+) -> None:
     credential = world.refused[column]
     nowhere = said(await world.http.get("/v1/nowhere"))
 
@@ -73,7 +75,7 @@ async def test_who_proves_nothing_gets_the_one_refusal(world: World, before: set
 
 
 @pytest.mark.parametrize(("method", "row"), ROWS)
-async def test_who_proves_nothing_has_no_body_read(world: World, method: str, row: Row) -> None:
+async def test_T02_who_proves_nothing_has_no_body_read(world: World, method: str, row: Row) -> None:
     path, nowhere = row.request(world.theirs)[0], said(await world.http.get("/v1/nowhere"))
 
     answers = [await world.http.request(method, path, content=body) for body in HOSTILE_BODIES]
@@ -83,7 +85,7 @@ async def test_who_proves_nothing_has_no_body_read(world: World, method: str, ro
 
 @pytest.mark.parametrize("column", STRANGERS)
 @pytest.mark.parametrize(("method", "row"), ROWS)
-async def test_a_stranger_finds_nothing(world: World, before: set[str], method: str, row: Row, column: str) -> None:
+async def test_T04_a_stranger_finds_nothing(world: World, before: set[str], method: str, row: Row, column: str) -> None:
     stranger = world.strangers[column]
 
     there = await row.send(world.http, method, world.theirs, stranger.headers)
@@ -96,7 +98,7 @@ async def test_a_stranger_finds_nothing(world: World, before: set[str], method: 
 
 
 @pytest.mark.parametrize(("method", "row"), ROWS)
-async def test_nobody_does_what_its_credential_does_not_grant(world: World, before: set[str], method: str, row: Row) -> None:
+async def test_T03_nobody_does_what_its_credential_does_not_grant(world: World, before: set[str], method: str, row: Row) -> None:
     """Not to its own either: every other right is of no help."""
     without = await world.without(row.operation)
 
@@ -110,7 +112,7 @@ async def test_nobody_does_what_its_credential_does_not_grant(world: World, befo
 
 @pytest.mark.parametrize("forgery", FORGED.values(), ids=FORGED)
 @pytest.mark.parametrize(("method", "row"), ROWS)
-async def test_a_claim_to_be_of_the_owners_tenant_gives_nothing(
+async def test_T05_a_claim_to_be_of_the_owners_tenant_gives_nothing(
     world: World, before: set[str], method: str, row: Row, forgery: Forgery
 ) -> None:
     plain = await row.send(world.http, method, NOTHING, world.foreigner.caller.headers)

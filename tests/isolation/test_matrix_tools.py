@@ -62,7 +62,7 @@ def test_every_tool_has_a_row() -> None:
 
 @pytest.mark.parametrize("column", REFUSED)
 @pytest.mark.parametrize("tool", CALLS)
-async def test_who_proves_nothing_gets_the_one_refusal(world: World, tool: str, column: str) -> None:
+async def test_T01_who_proves_nothing_gets_the_one_refusal(world: World, tool: str, column: str) -> None:
     nowhere = said(await world.http.get("/v1/nowhere"))
 
     answer = await call(world, tool, CALLS[tool][1](world.theirs), world.refused[column])
@@ -73,7 +73,7 @@ async def test_who_proves_nothing_gets_the_one_refusal(world: World, tool: str, 
 
 @pytest.mark.parametrize("column", STRANGERS)
 @pytest.mark.parametrize("tool", CALLS)
-async def test_a_stranger_finds_nothing(world: World, tool: str, column: str) -> None:
+async def test_T29_a_stranger_finds_nothing(world: World, tool: str, column: str) -> None:
     stranger, (_, arguments) = world.strangers[column], CALLS[tool]
 
     there = await call(world, tool, arguments(world.theirs), stranger.headers)

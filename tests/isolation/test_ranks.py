@@ -40,7 +40,7 @@ async def ranks(person: Person, session: str | None) -> dict[str, list[tuple[str
 
 
 @pytest.mark.parametrize("other", ["dave", "bob"])
-async def test_five_hundred_segments_of_another_move_nothing(town: Town, mine: str, other: str) -> None:
+async def test_T22_five_hundred_segments_of_another_move_nothing(town: Town, mine: str, other: str) -> None:
     everywhere, in_session = await ranks(town.alice, None), await ranks(town.alice, mine)
     assert all(everywhere.values())
 

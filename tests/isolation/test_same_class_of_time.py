@@ -57,10 +57,11 @@ async def ask(person: Person, method: str, row: Row, ids: Ids) -> int:
 
 @pytest.mark.parametrize("name", ["bob", "dave"])
 @pytest.mark.parametrize(("method", "row"), NAMING)
-async def test_a_foreign_id_takes_the_statements_of_an_unknown_one(
+async def test_T36_a_foreign_id_takes_the_statements_of_an_unknown_one(
     town: Town, alices: Ids, name: str, method: str, row: Row
 ) -> None:
     person = town.everybody[name]
+    assert await ask(person, method, row, NOTHING) == 404  # what is kept of its own tenant's limits is asked for once
 
     with statements(town.app) as foreign:
         assert await ask(person, method, row, alices) == 404

@@ -27,7 +27,7 @@ async def entries_of(person: Person, manifest_id: str) -> list[dict[str, Any]]:
     return entries
 
 
-async def test_everybody_is_the_first_to_store_the_same_window_under_the_same_name_and_key(town: Town) -> None:
+async def test_T12_everybody_is_the_first_to_store_the_same_window_under_the_same_name_and_key(town: Town) -> None:
     messages = window(mark="same")
 
     answers = [await hand_in(person, "same", messages) for person in town.everybody.values()]
@@ -41,7 +41,7 @@ async def test_everybody_is_the_first_to_store_the_same_window_under_the_same_na
     assert len({body["session_id"] for body in bodies}) == len({body["manifest_id"] for body in bodies}) == 5
 
 
-async def test_everybody_at_once_is_still_everybody_by_itself(town: Town) -> None:
+async def test_T17_everybody_at_once_is_still_everybody_by_itself(town: Town) -> None:
     messages = window(mark="at-once")
 
     answers = await asyncio.gather(*(hand_in(person, "at once", messages) for person in town.everybody.values() for _ in (1, 2)))
@@ -62,7 +62,7 @@ async def test_a_name_means_the_callers_own_session(town: Town) -> None:
         assert all(f"of-{person.name}" in text for text in texts)
 
 
-async def test_the_same_hash_is_read_by_everybody_from_its_own_session(town: Town) -> None:
+async def test_T23_the_same_hash_is_read_by_everybody_from_its_own_session(town: Town) -> None:
     messages = window(mark="hashed")
     made = {person.name: await person.compact("hashed", messages) for person in (town.alice, town.bob, town.dave)}
     sha256 = (await entries_of(town.alice, made["alice"]["manifest_id"]))[0]["sha256"]

@@ -83,7 +83,7 @@ async def _failing(observed: Observed) -> Callable[[], Coroutine[Any, Any, objec
 
 @pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
 @pytest.mark.parametrize("make", [_reading, _writing, _working, _failing], ids=["read", "write", "work", "fail"])
-async def test_a_cancellation_at_any_await_leaves_nothing_behind(
+async def test_T16_a_cancellation_at_any_await_leaves_nothing_behind(
     observed: Observed, make: Callable[[Observed], Awaitable[Callable[[], Coroutine[Any, Any, object]]]], twice: bool
 ) -> None:
     transaction = await make(observed)

@@ -146,7 +146,7 @@ async def test_connections_that_the_server_ended_are_replaced_unnoticed(database
     await database.close()
 
 
-async def test_what_a_user_leaves_on_a_connection_does_not_reach_the_next(database_url: str) -> None:
+async def test_T16_what_a_user_leaves_on_a_connection_does_not_reach_the_next(database_url: str) -> None:
     database = await Database.connect(database_url, pool_size=1)
     tenant = await new_tenancy(database)
     leak = sa.text("SELECT set_config('app.acl', '{public}', false), set_config('role', 'coatcheck_worker', false)")
@@ -161,7 +161,7 @@ async def test_what_a_user_leaves_on_a_connection_does_not_reach_the_next(databa
     await database.close()
 
 
-async def test_without_a_claim_every_table_is_closed(database_url: str) -> None:
+async def test_T15_without_a_claim_every_table_is_closed(database_url: str) -> None:
     with psycopg.connect(database_url.replace("+psycopg", "")) as connection:
         tables = [name for (name,) in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
         connection.commit()
@@ -174,7 +174,7 @@ async def test_without_a_claim_every_table_is_closed(database_url: str) -> None:
 
 
 @pytest.mark.parametrize("role", ["coatcheck_app", "coatcheck_worker"])
-async def test_a_role_without_a_tenant_sees_no_row(database: Database, tenant: Tenancy, database_url: str, role: str) -> None:
+async def test_T15_a_role_without_a_tenant_sees_no_row(database: Database, tenant: Tenancy, database_url: str, role: str) -> None:
     scope = await tenant.principal()
     await store_session(database, scope)
 

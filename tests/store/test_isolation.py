@@ -83,7 +83,7 @@ async def seen(database: Database, scope: Scope, kept: Kept) -> set[str]:
     return found
 
 
-async def test_the_owner_reads_everything_and_everybody_else_nothing(
+async def test_T11_the_owner_reads_everything_and_everybody_else_nothing(
     database: Database, tenant: Tenancy, other_tenant: Tenancy
 ) -> None:
     owner, stranger = await tenant.principal(), await tenant.principal()
@@ -95,7 +95,7 @@ async def test_the_owner_reads_everything_and_everybody_else_nothing(
     assert await seen(database, foreign, kept) == set()
 
 
-async def test_a_worker_of_another_tenant_sees_nothing(database: Database, tenant: Tenancy, other_tenant: Tenancy) -> None:
+async def test_T18_a_worker_of_another_tenant_sees_nothing(database: Database, tenant: Tenancy, other_tenant: Tenancy) -> None:
     kept = await keep(database, await tenant.principal())
 
     for name, read in READS.items():

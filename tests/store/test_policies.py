@@ -20,7 +20,7 @@ def catalogue(postgres: Postgres) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-def test_row_security_is_enabled_and_forced_on_every_table_but_five(catalogue: psycopg.Connection) -> None:
+def test_T15_row_security_is_enabled_and_forced_on_every_table_but_five(catalogue: psycopg.Connection) -> None:
     rows = catalogue.execute(
         "SELECT relname, relrowsecurity, relforcerowsecurity FROM pg_class"
         " WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')"
@@ -31,7 +31,7 @@ def test_row_security_is_enabled_and_forced_on_every_table_but_five(catalogue: p
     assert policies.WITHOUT_ROW_SECURITY == OPEN_TABLES
 
 
-def test_no_relation_is_a_way_around_row_security(catalogue: psycopg.Connection) -> None:
+def test_T15_no_relation_is_a_way_around_row_security(catalogue: psycopg.Connection) -> None:
     kinds = catalogue.execute(
         "SELECT relkind, count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace GROUP BY relkind"
     ).fetchall()
@@ -43,7 +43,7 @@ def test_no_relation_is_a_way_around_row_security(catalogue: psycopg.Connection)
     assert functions == []
 
 
-def test_no_role_that_serves_owns_anything_or_bypasses_anything(catalogue: psycopg.Connection) -> None:
+def test_T15_no_role_that_serves_owns_anything_or_bypasses_anything(catalogue: psycopg.Connection) -> None:
     roles = catalogue.execute(
         "SELECT rolname, rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolcanlogin FROM pg_roles WHERE rolname = ANY (%s)",
         [[APP_ROLE, WORKER_ROLE, LOGIN_ROLE, OWNER_ROLE]],
@@ -92,7 +92,7 @@ def test_the_tables_of_a_session_ask_for_its_acl_to_read_and_its_writers_to_writ
     assert not [key for key in conditions if key[1] in ("ALL", "DELETE")]
 
 
-def test_every_unique_index_and_foreign_key_of_a_tenants_table_begins_with_the_tenant(catalogue: psycopg.Connection) -> None:
+def test_T12_every_unique_index_and_foreign_key_of_a_tenants_table_begins_with_the_tenant(catalogue: psycopg.Connection) -> None:
     firsts = catalogue.execute("""
         SELECT t.relname, i.relname, a.attname
           FROM pg_index x JOIN pg_class t ON t.oid = x.indrelid JOIN pg_class i ON i.oid = x.indexrelid

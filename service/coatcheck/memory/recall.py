@@ -16,6 +16,7 @@ from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.fusion import Candidate, SegmentKey, fuse
 from coatcheck.memory.presenting import Presented, Presenter
 from coatcheck.memory.rendering import fit, render
+from coatcheck.memory.spread import Spread
 from coatcheck.memory.supersession import Said, find_superseding
 from coatcheck.store import entries, segments
 from coatcheck.store.database import ReadTransaction
@@ -26,6 +27,8 @@ from coatcheck_client.wire import Ranks, RecallHit, RecallRequest, RecallRespons
 MIN_CANDIDATES = 100
 """Passages asked of each leg at least: a segment may be several, and some may not survive verification."""
 RERANK_CANDIDATES = 20
+MAX_VERIFIED = 4
+"""Times as many as are wanted are looked at, where one source has what stands first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,9 @@ class Recall:
         for position, one in enumerate(verified, 1):
             one.candidate.ranks["fused"] = position
         ordered, states["rerank"] = await self._rerank(query, request, verified)
-        hits = await self._hits(context, request, ordered[: request.top_k], verified)
+        shown: Spread[Verified] = Spread(context.principal_id, request.top_k)
+        shown.add((one.entry.principal_id, one) for one in ordered)
+        hits = await self._hits(context, request, shown.best(), verified)
         warnings = [WarningOut(code="index-rebuilding", detail="The index is being filled anew; not every segment can be found.")]
         return RecallResponse(
             hits=hits, rendered=render(hits), legs=states, warnings=warnings if self._parts.standing.building else []
@@ -112,12 +117,14 @@ class Recall:
     async def _verify(self, context: RequestContext, candidates: Sequence[Candidate], top_k: int) -> list[Verified]:
         """The best candidates that PostgreSQL confirms, in their order; what it does not confirm is counted, never shown."""
         wanted = max(top_k, RERANK_CANDIDATES)
-        verified: list[Verified] = []
+        verified: Spread[Verified] = Spread(context.principal_id, wanted)
         for start in range(0, len(candidates), wanted):
-            if len(verified) >= wanted:
+            if verified.is_full or verified.seen >= MAX_VERIFIED * wanted:
                 break
-            verified += await self._confirmed(context, candidates[start : start + wanted])
-        return verified[:wanted]
+            verified.add(
+                (one.entry.principal_id, one) for one in await self._confirmed(context, candidates[start : start + wanted])
+            )
+        return verified.best()
 
     async def _confirmed(self, context: RequestContext, candidates: Sequence[Candidate]) -> list[Verified]:
         keys = [candidate.key for candidate in candidates]

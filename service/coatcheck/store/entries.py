@@ -41,7 +41,7 @@ _NEWEST_FOR = sa.text("""
     SELECT asked.session_id, asked.sha256, newest.*
       FROM unnest(CAST(:session_ids AS uuid[]), CAST(:shas AS text[])) AS asked(session_id, sha256)
      CROSS JOIN LATERAL (
-           SELECT e.manifest_id, e.ordinal, e.role, e.kind, e.occurred_at, r.created_at AS run_created_at
+           SELECT e.manifest_id, e.ordinal, e.role, e.kind, e.occurred_at, r.created_at AS run_created_at, r.principal_id
              FROM entries e JOIN runs r ON r.tenant_id = e.tenant_id AND r.manifest_id = e.manifest_id
             WHERE e.tenant_id = :tenant AND e.session_id = asked.session_id AND e.segment_sha256 = asked.sha256
               AND r.erased_at IS NULL
@@ -87,6 +87,8 @@ class EntryRef:
     kind: PartKind
     occurred_at: datetime | None
     run_created_at: datetime
+    principal_id: UUID
+    """Who handed the run in."""
 
 
 async def insert(tx: AnyWriteTransaction, session_id: UUID, manifest_id: UUID, entries: Sequence[Entry]) -> None:
@@ -140,7 +142,7 @@ async def newest_for(tx: AnyTransaction, keys: Sequence[tuple[UUID, str]]) -> di
     parameters = {"tenant": tx.scope.tenant_id, "session_ids": [s for s, _ in distinct], "shas": [sha for _, sha in distinct]}
     return {
         (row.session_id, row.sha256): EntryRef(
-            row.manifest_id, row.ordinal, row.role, PartKind(row.kind), row.occurred_at, row.run_created_at
+            row.manifest_id, row.ordinal, row.role, PartKind(row.kind), row.occurred_at, row.run_created_at, row.principal_id
         )
         for row in await tx.connection.execute(_NEWEST_FOR, parameters)
     }

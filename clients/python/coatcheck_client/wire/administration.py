@@ -44,8 +44,8 @@ class RepairRequest(Request):
 class KeyCreate(Request):
     name: Label
     principal_id: UUID | None = None
-    operations: list[str] | None = None
-    sessions: list[UUID] | None = None
+    operations: list[str] | None = Field(default=None, max_length=100)
+    sessions: list[UUID] | None = Field(default=None, max_length=1_000)
     expires_at: Moment | None = None
 
 

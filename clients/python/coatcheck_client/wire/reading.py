@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
+from pydantic import Field
+
 from coatcheck_client.wire.base import AnyText, FormatName, Request, Response, WarningOut
 from coatcheck_client.wire.compaction import HandoffOut, IndexCounts, RedactionCounts, SegmentCounts, WindowCounts
 
@@ -97,4 +99,4 @@ class SessionPage(Response):
 
 class SessionPatch(Request):
     visibility: str | None = None
-    participants: list[UUID] | None = None
+    participants: list[UUID] | None = Field(default=None, max_length=1_000)

@@ -19,7 +19,7 @@ class RecallRequest(Request):
     top_k: int = Field(default=5, ge=1, le=50)
     max_chars: int = Field(default=8_000, ge=200, le=200_000)
     representation: Literal["exact", "reduced"] = "exact"
-    roles: list[RoleName] | None = None
+    roles: list[RoleName] | None = Field(default=None, max_length=20)
     since: Moment | None = None
     until: Moment | None = None
     rerank: Literal["auto", "on", "off"] = "auto"
