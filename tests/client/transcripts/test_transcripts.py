@@ -45,6 +45,19 @@ def test_every_shape_gives_its_messages_as_they_are(document: Any, format: str, 
     assert len(read.times) == len(messages)
 
 
+@pytest.mark.parametrize("item", [{"type": "of_next_year", "data": 1}, {"type": "item_reference", "id": "m"}, {"id": "m"}])
+def test_an_item_of_a_type_that_nobody_knows_yet_is_left_to_the_service_to_keep(item: dict[str, Any]) -> None:
+    items = [item, *ITEMS]
+
+    for raw in (json.dumps(items), json.dumps({"input": items}), "\n".join(map(json.dumps, [*ITEMS, item]))):
+        read = parse_transcript(raw.encode())
+
+        assert read.format == "openai-responses"
+        assert sorted(map(str, read.messages)) == sorted(map(str, items))
+    with pytest.raises(TranscriptError, match="entry 2"):
+        parsed([*CHAT, item])
+
+
 def test_one_message_a_line_is_a_conversation() -> None:
     read = parse_transcript(b"\n".join(json.dumps(m).encode() for m in CHAT) + b"\n")
 

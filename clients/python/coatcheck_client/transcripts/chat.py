@@ -23,6 +23,19 @@ def is_message(record: Any) -> bool:
     return isinstance(kind, str) and (kind in ("reasoning", "compaction") or kind.endswith(("_call", "_output")))
 
 
+def _is_item(record: Any) -> bool:
+    """Whether this can be nothing but an item of OpenAI Responses."""
+    return is_message(record) and ("role" not in record or record.get("type") == "message")
+
+
+def _is_item_to_come(record: Any) -> bool:
+    """Whether this is what the service takes for an item among items, though its type be one that nobody knows yet."""
+    if not isinstance(record, dict) or "role" in record:
+        return False
+    kind = record.get("type")
+    return isinstance(kind, str) if kind is not None else isinstance(record.get("id"), str)
+
+
 def from_document(document: Any) -> Transcript:
     """A transcript from one JSON document. Raises TranscriptError on an unknown shape."""
     if isinstance(document, list):
@@ -45,8 +58,9 @@ def from_records(records: Sequence[dict[str, Any]], warnings: Sequence[str] = ()
 def _transcript(messages: list[Any], system: Any, source: str, warnings: Sequence[str] = ()) -> Transcript:
     if not messages:
         raise TranscriptError("the list of messages is empty")
+    among_items = source == "input" or any(_is_item(message) for message in messages)
     for position, message in enumerate(messages):
-        if not is_message(message):
+        if not is_message(message) and not (among_items and _is_item_to_come(message)):
             what = f"an object of type {message.get('type')!r}"[:80] if isinstance(message, dict) else f"a {type(message).__name__}"
             raise TranscriptError(f"entry {position} is no message of a known format but {what}")
     wire_format = detect_format(messages)
