@@ -5,21 +5,25 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from coatcheck.app.compose import App
 from coatcheck.app.data_dir import DataDirectory
 from coatcheck.app.storage import open_index
+from coatcheck.domain.passages import StoredPoint
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory.integrity import Scanner
 from coatcheck.ops import faults
 from coatcheck.settings import load
 from tests import apps
 from tests.apps import Caller
+from tests.contract.damage import Damage
+from tests.postgres import Postgres
 from tests.windows import request
 
 
@@ -62,6 +66,44 @@ async def test_an_index_that_was_lost_is_filled_again_from_the_rows(fresh_databa
 
     async with started(fresh_database_url, tmp_path, was_clean=False) as app:
         await assert_whole(app, caller, "used")
+
+
+async def a_point_is_missing(damage: Damage) -> None:
+    damage.remove(await damage.point_of_segment())
+
+
+async def readers_are_those_of_before(damage: Damage) -> None:
+    damage.relabel(await damage.point_of_segment(), acl=["public"])
+
+
+async def a_point_is_of_an_older_context(damage: Damage) -> None:
+    damage.relabel(await damage.point_of_segment(), content_version="0123456789abcdef")
+
+
+async def a_point_is_back(damage: Damage) -> None:
+    damage.plant(await damage.point_of_segment(), uuid4(), exact_sha256="0" * 64)
+
+
+@pytest.mark.parametrize("lost", [a_point_is_missing, readers_are_those_of_before, a_point_is_of_an_older_context, a_point_is_back])
+async def test_what_a_power_cut_took_back_from_the_index_is_written_again_before_it_is_ready(
+    postgres: Postgres, fresh_database_url: str, tmp_path: Path, lost: Callable[[Damage], Awaitable[None]]
+) -> None:
+    async with started(fresh_database_url, tmp_path) as app:
+        caller = await handed_in(app)
+        damage = Damage(postgres, fresh_database_url, app, caller.tenant_id)
+        before = await seen(damage)
+        await lost(damage)
+        assert await seen(damage) != before
+
+    async with started(fresh_database_url, tmp_path, was_clean=False) as app:
+        after = await seen(Damage(postgres, fresh_database_url, app, caller.tenant_id))
+        await assert_whole(app, caller, "used")
+
+    assert after == before
+
+
+async def seen(damage: Damage) -> list[StoredPoint]:
+    return sorted(await damage.points(), key=lambda point: point.point_id)
 
 
 async def test_an_index_in_the_place_of_a_lost_one_does_not_count_as_closed_cleanly(tmp_path: Path) -> None:

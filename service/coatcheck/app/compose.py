@@ -41,6 +41,7 @@ from coatcheck.memory.cache_expiry import CacheExpiry
 from coatcheck.memory.collaborators import Collaborators, Standing
 from coatcheck.memory.journal import ErasureJournal
 from coatcheck.memory.limits import Limiter, default_limits
+from coatcheck.memory.recovery import recover_index
 from coatcheck.memory.services import UseCases
 from coatcheck.memory.startup import Opened, Startup
 from coatcheck.ops import faults
@@ -131,11 +132,11 @@ async def composed(
         if not replays_journal:
             await startup.check_journal(database, parts.journal)
         use_cases = services.build(parts)
-        starting = Startup(parts, use_cases.reconciler)
+        starting = Startup(parts)
         if settings.embedded:
             await ensure_local_key(parts, on.directory)
         if alone:
-            await _catch_up(on, parts, starting)
+            await _catch_up(on, parts, use_cases, starting)
         gate = Gate(settings.max_in_flight)
         authenticator = Authenticator(StoreDirectory(database), on.keyring, utc_now)
         mcp = McpDoor(counted(use_cases.services, parts.metrics))
@@ -191,10 +192,10 @@ async def _stop(app: App, background: list[asyncio.Task[None]]) -> None:
     await asyncio.gather(*background, return_exceptions=True)
 
 
-async def _catch_up(on: Foundations, parts: Collaborators, starting: Startup) -> None:
+async def _catch_up(on: Foundations, parts: Collaborators, use_cases: UseCases, starting: Startup) -> None:
     await starting.void_leases()
     if not on.index.was_clean:
-        await starting.recover_index(on.index.flushed_at)
+        await recover_index(parts, use_cases.reconciler, on.index.flushed_at)
     if on.generation.building:  # at each start until it is filled: the one that opened it may have died before it asked for that
         await starting.fill_generation()
 

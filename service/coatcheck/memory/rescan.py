@@ -146,6 +146,7 @@ class Rescan:
         stale, sweep = replaced
         await self._projector.remove(scope, session_id, stale)
         if sweep is not None:
+            await self._parts.index.flush()
             await self._parts.database.work(scope, lambda tx: outbox.complete(tx, sweep))
         return True
 

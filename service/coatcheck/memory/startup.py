@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from itertools import groupby
 from uuid import UUID
 
 import structlog
 
 from coatcheck.domain.errors import RefusedToStart
-from coatcheck.domain.outbox import OutboxKind
 from coatcheck.domain.scopes import TenantScope
 from coatcheck.identity.keyring import Keyring
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.index.lexical import ANALYSER_REVISION
 from coatcheck.memory.collaborators import Collaborators, Generation
 from coatcheck.memory.journal import ErasureJournal, JournalLine
-from coatcheck.memory.reconcile import Reconciler
 from coatcheck.ops.faults import reach_async
 from coatcheck.settings import Settings
-from coatcheck.store import directory, generations, outbox, projections, run_leases, runs, sessions, tombstones
-from coatcheck.store.database import Database, DirectoryTransaction, WorkerTransaction
+from coatcheck.store import directory, generations, outbox, projections, run_leases, tombstones
+from coatcheck.store.database import Database, DirectoryTransaction
 from coatcheck.store.generations import GenerationRow
 
 log = structlog.get_logger(__name__)
-FLUSH_MARGIN = timedelta(seconds=30)
-"""Clocks of the database and of this process may differ by so much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +74,9 @@ async def check_journal(database: Database, journal: ErasureJournal) -> None:
 
 async def unreplayed(database: Database, journal: ErasureJournal) -> AsyncIterator[JournalLine]:
     """The journal's lines without a tombstone, tenant by tenant, each erasure once: several may have worked at it."""
-    tenants = {tenant.tenant_id for tenant in await database.directory(directory.tenants)}
+    known_here = {scope.tenant_id for scope in await tenants(database)}
     for tenant_id, lines in _by_tenant(journal):
-        if tenant_id in tenants:
+        if tenant_id in known_here:
             known = await database.work(
                 tenant_scope(tenant_id),
                 lambda tx, lines=lines: tombstones.existing(tx, [(line.kind, str(line.target_id)) for line in lines]),  # type: ignore[misc]
@@ -91,12 +86,16 @@ async def unreplayed(database: Database, journal: ErasureJournal) -> AsyncIterat
                     yield line
 
 
+async def tenants(database: Database) -> list[TenantScope]:
+    """Every tenant, as a worker enters it."""
+    return [tenant_scope(tenant.tenant_id) for tenant in await database.directory(directory.tenants)]
+
+
 class Startup:
     """Brings what a stopped predecessor left to where it should be, one tenant at a time."""
 
-    def __init__(self, parts: Collaborators, reconciler: Reconciler) -> None:
+    def __init__(self, parts: Collaborators) -> None:
         self._parts = parts
-        self._reconciler = reconciler
 
     async def void_leases(self) -> None:
         """Only for the holder of the data directory's lock: its predecessor is dead, whatever its leases say."""
@@ -129,38 +128,8 @@ class Startup:
         self._parts.standing.building = False
         return True
 
-    async def recover_index(self, flushed_at: datetime | None) -> int:
-        """After an unclean stop: sessions projected since the last flush whose points do not add up are projected again.
-
-        What else is outstanding waits for the reconciler: a start is not to wait for it.
-        """
-        since = flushed_at - FLUSH_MARGIN if flushed_at is not None else None
-        generation = self._parts.generation.number
-        sessions_again = 0
-        for scope in await self._tenants():
-            recorded = await self._parts.database.work(scope, lambda tx: projections.sessions_since(tx, generation, since))
-            short = [s for s, passages in recorded.items() if await self._parts.index.count(scope, s, generation) != passages]
-            for session_id in short:
-                await self._project_again(scope, session_id)
-                await reach_async("inside-recovery")
-            if short:
-                sessions_again += len(short)
-                await self._reconciler.drain_tenant(scope.tenant_id)
-        if sessions_again:
-            log.warning("index.recovered", sessions=sessions_again)
-        return sessions_again
-
-    async def _project_again(self, scope: TenantScope, session_id: UUID) -> None:
-        async def work(tx: WorkerTransaction) -> None:
-            await sessions.lock(tx, session_id)
-            await projections.delete_session(tx, session_id)
-            for identity in await runs.identities(tx, session_id):
-                await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.UPSERT, session_id, manifest_id=identity.manifest_id)
-
-        await self._parts.database.work(scope, work)
-
     async def _tenants(self) -> list[TenantScope]:
-        return [tenant_scope(tenant.tenant_id) for tenant in await self._parts.database.directory(directory.tenants)]
+        return await tenants(self._parts.database)
 
 
 def _by_tenant(journal: ErasureJournal) -> Iterator[tuple[UUID, list[JournalLine]]]:

@@ -42,6 +42,11 @@ _ALL_OF = sa.text(f"""
      ORDER BY segment_sha256, generation
 """)
 
+_OF_SESSION = sa.text(f"""
+    SELECT {_COLUMNS} FROM projections
+     WHERE tenant_id = :tenant AND session_id = :session AND generation = :generation
+""")
+
 _WITH_CONTEXT_OF = sa.text("""
     SELECT DISTINCT segment_sha256 FROM projections
      WHERE tenant_id = :tenant AND session_id = :session AND context_manifest_id = :manifest ORDER BY 1
@@ -115,6 +120,12 @@ async def all_of(tx: WorkerTransaction, session_id: UUID, shas: Sequence[str]) -
     """The projections of these segments in every generation."""
     parameters = {"tenant": tx.scope.tenant_id, "session": session_id, "shas": list(shas)}
     return [_row(row) for row in await tx.connection.execute(_ALL_OF, parameters)]
+
+
+async def of_session(tx: WorkerTransaction, session_id: UUID, generation: int) -> list[ProjectionRow]:
+    """Every projection of a session in one generation."""
+    parameters = {"tenant": tx.scope.tenant_id, "session": session_id, "generation": generation}
+    return [_row(row) for row in await tx.connection.execute(_OF_SESSION, parameters)]
 
 
 async def with_context_of(tx: WorkerTransaction, session_id: UUID, manifest_id: UUID) -> list[str]:
