@@ -68,6 +68,8 @@ class Settings(BaseSettings):
     max_in_flight: int = Field(default=64, ge=1)
     max_plans: int = Field(default=2, ge=1)
     """Compactions planned at the same time; more wait."""
+    max_working: int = Field(default_factory=lambda: max(2, os.cpu_count() or 1), ge=1)
+    """Pieces of work that need a core at the same time (plans, recalls, projections); more wait, and tenants take turns."""
     tenant_requests_per_minute: Rate | None = None
     """For each tenant that has no limits of its own; so are the next four. None is no limit."""
     tenant_bytes_per_minute: Rate | None = None

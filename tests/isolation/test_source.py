@@ -24,10 +24,19 @@ from tests.isolation.source import (
 MODULES = modules()
 
 TENANT_WALKS = {
-    "memory.cache_expiry", "app.bootstrap", "app.directory", "app.offline",
-    "memory.keys", "memory.limits", "memory.tenant_limits", "memory.readiness", "memory.reconcile",
-    "memory.restore", "memory.startup",
-}  # fmt: skip
+    "app.bootstrap",
+    "app.directory",
+    "app.offline",
+    "memory.cache_expiry",
+    "memory.keys",
+    "memory.limits",
+    "memory.readiness",
+    "memory.reconcile",
+    "memory.restore",
+    "memory.rounds",
+    "memory.startup",
+    "memory.tenant_limits",
+}
 """Who may enter a tenant that no caller's context named: starts, workers and the directory of credentials."""
 
 MADE_AT_IMPORT = {

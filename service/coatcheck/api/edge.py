@@ -130,7 +130,7 @@ class Edge:
         announced = headers.announced_length(scope["headers"])
         most = announced or 0 if streamed else min(announced or 0, self._limits.max_body_bytes)
         await self._admission.admit(tenant_id, most)
-        with self._gate.pass_through(), self._metrics.in_flight.track_inprogress():
+        with self._gate.pass_through(tenant_id), self._metrics.in_flight.track_inprogress():
             asked.deadline_s = headers.deadline_s(scope["headers"], self._limits.deadline_s, self._limits.max_deadline_s)
             charge = self._admission.owe if streamed else self._admission.arrived
             body = _Body(receive, announced, self._limits, lambda size: charge(tenant_id, size))

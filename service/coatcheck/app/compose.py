@@ -47,6 +47,7 @@ from coatcheck.memory.startup import Opened, Startup
 from coatcheck.ops import faults
 from coatcheck.ops.metrics import Metrics
 from coatcheck.ops.progress import ProgressBoard, standard_stages
+from coatcheck.ops.slots import FairSlots
 from coatcheck.ops.watchdog import Watchdog
 from coatcheck.settings import Settings, armed_crash_points, cache_dir
 from coatcheck.store.database import Database
@@ -218,6 +219,7 @@ def _parts(on: Foundations, database: Database, owner: str) -> Collaborators:
         new_id=uuid7,
         metrics=metrics,
         limiter=Limiter(database, default_limits(settings), on.models.embedding, metrics),
+        working=FairSlots(settings.max_working),
         progress=on.board,
         generation=on.generation.generation,
         owner=owner,

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -48,6 +49,8 @@ async def in_process(settings: Settings) -> AsyncIterator[InProcess]:
 def serve(settings: Settings) -> None:
     """Serves until SIGTERM or SIGINT: readiness off, accept no more, finish or release, exit within the grace."""
     logging.configure(settings.log_level)
+    # A thread that plans gives the interpreter up after a millisecond, not five: answers pass through many hands on the loop.
+    sys.setswitchinterval(0.001)
     asyncio.run(_serve(settings))
 
 

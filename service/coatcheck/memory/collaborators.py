@@ -12,6 +12,7 @@ from coatcheck.memory.journal import ErasureJournal
 from coatcheck.memory.limits import Limiter
 from coatcheck.ops.metrics import Metrics
 from coatcheck.ops.progress import ProgressBoard
+from coatcheck.ops.slots import FairSlots
 from coatcheck.settings import Settings
 from coatcheck.store.database import Database
 
@@ -58,6 +59,8 @@ class Collaborators:
     new_id: IdFactory
     metrics: Metrics
     limiter: Limiter
+    working: FairSlots
+    """Entered for what needs a core, for as long as it does, and never twice at once by the same piece of work."""
     progress: ProgressBoard
     generation: Generation
     owner: str

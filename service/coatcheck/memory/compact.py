@@ -46,6 +46,7 @@ from coatcheck.memory.persist import SessionRaced, persist
 from coatcheck.memory.presenting import Presenter
 from coatcheck.memory.responses import compaction_response
 from coatcheck.ops.faults import reach_async
+from coatcheck.ops.slots import FairSlots
 from coatcheck.store import run_leases, runs, tombstones
 from coatcheck.store.database import ReadTransaction
 from coatcheck_client.wire import CompactionRequest, CompactionResponse
@@ -93,7 +94,7 @@ class Compact:
         self._finisher = finisher
         self._presenter = presenter
         self._flights = Flights[Compacted]()
-        self._planning = asyncio.Semaphore(parts.settings.max_plans)
+        self._planning = FairSlots(parts.settings.max_plans)
         self._persisted: set[str] = set()
 
     async def __call__(self, context: RequestContext, command: CompactionCommand) -> Compacted:
@@ -150,8 +151,9 @@ class Compact:
         started = time.monotonic()
         lease = run.lease
         assert lease is not None
-        with self._parts.progress.stage("persist"):
-            persisted = await persist(self._parts, asked.context, planned_session, session is None, run, plan)
+        async with self._parts.working.of(asked.context.tenant_id):
+            with self._parts.progress.stage("persist"):
+                persisted = await persist(self._parts, asked.context, planned_session, session is None, run, plan)
         if persisted is None:
             return await self._once(asked, flight)
         self._persisted.add(flight)
@@ -237,7 +239,7 @@ class Compact:
             keys=self._parts.keyring.placeholder_keys(context.tenant_id, session.session_id),
             max_message_bytes=self._parts.settings.max_message_bytes,
         )
-        async with self._planning:
+        async with self._planning.of(context.tenant_id), self._parts.working.of(context.tenant_id):
             started = time.monotonic()
             with self._parts.progress.stage("plan"):
                 plan = await asyncio.to_thread(self._parts.planner.plan, plan_request)

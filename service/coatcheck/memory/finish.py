@@ -63,9 +63,10 @@ class Finisher:
         project_ms = round((time.monotonic() - started) * 1_000)
 
         try:
-            finished = await self._parts.database.work(
-                scope, lambda tx: self._acknowledge(tx, run, lease, session, projected, project_ms)
-            )
+            async with self._parts.working.of(scope.tenant_id):
+                finished = await self._parts.database.work(
+                    scope, lambda tx: self._acknowledge(tx, run, lease, session, projected, project_ms)
+                )
         except _Refused:
             raise await self._withdraw(scope, run, session, projected) from None
         await reach_async("after-acknowledge")

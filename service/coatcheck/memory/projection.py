@@ -60,13 +60,15 @@ class Projector:
         replaces: dict[str, str | None] = {}
         lexical_only = 0
         for start in range(0, len(sha256s), SLICE):
-            sources = await self._outstanding(scope, session, sha256s[start : start + SLICE])
+            async with self._parts.working.of(scope.tenant_id):
+                sources = await self._outstanding(scope, session, sha256s[start : start + SLICE])
             if sources:
                 points = await self._points(scope, session, sources)
                 await reach_async("before-upsert")
-                still_ours()
-                await self._parts.index.upsert(scope, [point for group in points for point in group])
-                await self._parts.index.delete_points(scope, _left_over(scope, sources, points))
+                async with self._parts.working.of(scope.tenant_id):
+                    still_ours()
+                    await self._parts.index.upsert(scope, [point for group in points for point in group])
+                    await self._parts.index.delete_points(scope, _left_over(scope, sources, points))
                 await reach_async("after-upsert")
                 self._parts.progress.advance("project")
                 lexical_only += sum(1 for group in points if all(point.dense is None for point in group))
@@ -125,7 +127,8 @@ class Projector:
             ]
 
         # The lexical analysis of a slice takes a tenth of a second: beside the event loop.
-        return await asyncio.to_thread(build)
+        async with self._parts.working.of(scope.tenant_id):
+            return await asyncio.to_thread(build)
 
     async def _spans(self, scope: TenantScope, texts: Sequence[str]) -> list[list[PassageSpan]]:
         lanes = self._parts.lanes

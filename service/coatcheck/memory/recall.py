@@ -51,6 +51,10 @@ class Recall:
         """Raises NotFound for a session that is unknown or foreign, IndexUnavailable when no leg can be asked."""
         context.require("recall")
         await self._parts.limiter.require_embedding(context.tenant_scope)
+        async with self._parts.working.of(context.tenant_id):
+            return await self._recall(context, request)
+
+    async def _recall(self, context: RequestContext, request: RecallRequest) -> RecallResponse:
         narrow = await self._narrow(context, request)
         query = scalar_text(request.query)
         settings = self._parts.settings

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,14 +27,17 @@ from coatcheck.memory.erasing import Eraser
 from coatcheck.memory.finish import Finisher
 from coatcheck.memory.projection import Projector
 from coatcheck.memory.recording import owe_acl, record
+from coatcheck.memory.rounds import Rounds
 from coatcheck.ops.faults import reach_async
-from coatcheck.store import directory, entries, outbox, run_leases, runs, sessions
+from coatcheck.store import entries, outbox, run_leases, runs, sessions
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.outbox import OutboxStats
 
 log = structlog.get_logger(__name__)
 BATCH = 4
-"""Items claimed for one tenant at a time, before the next tenant's turn."""
+"""Items claimed for one tenant at a time."""
+TURN_S = 2.0
+"""A tenant's turn in the background: no new piece of work is begun after so long, and others come first."""
 MAX_BACKOFF_S = 300
 MAX_DOUBLINGS = 20
 NEVER_ENDED = "never-ended"
@@ -59,35 +64,30 @@ class Reconciler:
         self._finisher = finisher
         self._eraser = eraser
         self._projector = projector
-        self._stopping = asyncio.Event()
+        self._rounds = Rounds(parts.database, parts.index.check, self.turn, parts.settings.reconcile_interval_s)
 
     async def run(self) -> None:
-        """Until ``stop``: a walk over every tenant, then a pause when there was nothing to do."""
-        while not self._stopping.is_set():
-            try:
-                done = await self.walk()
-            except CoatcheckError as error:
-                log.warning("reconcile.failed", problem=error.slug)
-                done = Reconciled()
-            if not done.completed:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopping.wait(), self._parts.settings.reconcile_interval_s)
+        """Until ``stop``: turn after turn for every tenant, with pauses while there is nothing to do."""
+        await self._rounds.run()
 
     def stop(self) -> None:
-        self._stopping.set()
+        self._rounds.stop()
 
-    async def walk(self) -> Reconciled:
-        """One batch for each tenant, in turn. Raises IndexUnavailable, StoreUnavailable: an outage is no work's failure."""
-        await self._parts.index.check()
-        total = Reconciled()
-        for tenant in await self._parts.database.directory(directory.tenants):
-            total += await self.batch(tenant_scope(tenant.tenant_id))
-            if self._stopping.is_set():
+    async def turn(self, scope: TenantScope) -> bool:
+        """Batch after batch for one tenant while there is something to do, for a bounded while. Whether anything was done.
+
+        Raises IndexUnavailable, StoreUnavailable: an outage is no work's failure.
+        """
+        ends_at, worked = time.monotonic() + TURN_S, False
+        while not self._rounds.is_stopping:
+            done = await self.batch(scope, ends_at)
+            worked = worked or bool(done.completed)
+            if not done.completed or time.monotonic() >= ends_at:
                 break
-        return total
+        return worked
 
     async def drain_tenant(self, tenant_id: UUID) -> Reconciled:
-        """Batch after batch for one tenant, until nothing is due. Raises as ``walk``."""
+        """Batch after batch for one tenant, until nothing is due. Raises as ``turn``."""
         await self._parts.index.check()
         scope, total = tenant_scope(tenant_id), Reconciled()
         while True:
@@ -103,12 +103,16 @@ class Reconciler:
         """Gives what was put aside another round of attempts. Returns how many."""
         return await self._parts.database.work(scope, outbox.requeue_quarantined)
 
-    async def batch(self, scope: TenantScope) -> Reconciled:
+    async def batch(self, scope: TenantScope, ends_at: float = math.inf) -> Reconciled:
+        """A few items, as long as the turn lasts; what was claimed and not begun is given back."""
         now = self._parts.clock()
         until = now + timedelta(seconds=self._parts.settings.lease_s)
         items = await self._parts.database.work(scope, lambda tx: outbox.claim(tx, self._parts.owner, BATCH, now, until))
         total = Reconciled()
         for position, item in enumerate(items):
+            if position and (time.monotonic() >= ends_at or self._rounds.is_stopping):
+                await self._give_back(scope, items[position:])
+                break
             try:
                 total += await self._one(scope, item)
             except (IndexUnavailable, asyncio.CancelledError):

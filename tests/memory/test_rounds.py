@@ -1,0 +1,85 @@
+"""The worker's rounds: long work of one tenant holds up nobody else's turn."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import UUID
+
+from coatcheck.domain.errors import IndexUnavailable
+from coatcheck.domain.scopes import TenantScope
+from coatcheck.memory.rounds import Rounds
+from coatcheck.store.database import Database
+from tests.tenants import Tenancy
+
+
+async def nothing() -> None: ...
+
+
+async def until(seen: dict[UUID, int], tenant: Tenancy, times: int) -> None:
+    async with asyncio.timeout(10):
+        while seen.get(tenant.tenant_id, 0) < times:
+            await asyncio.sleep(0.005)
+
+
+async def test_a_turn_that_does_not_end_keeps_no_other_tenant_from_its_turns(
+    database: Database, tenant: Tenancy, other_tenant: Tenancy
+) -> None:
+    seen: dict[UUID, int] = {}
+    end = asyncio.Event()
+
+    async def turn(scope: TenantScope) -> bool:
+        seen[scope.tenant_id] = seen.get(scope.tenant_id, 0) + 1
+        if scope.tenant_id == tenant.tenant_id:
+            await end.wait()
+        return True
+
+    rounds = Rounds(database, nothing, turn, 0.01)
+    running = asyncio.create_task(rounds.run())
+    await until(seen, other_tenant, 5)
+
+    assert seen[tenant.tenant_id] == 1
+    rounds.stop()
+    await asyncio.sleep(0.05)
+    assert not running.done()  # the turn under way ends first
+    end.set()
+    await asyncio.wait_for(running, 5)
+
+
+async def test_a_turn_that_fails_is_that_tenants_alone(database: Database, tenant: Tenancy, other_tenant: Tenancy) -> None:
+    seen: dict[UUID, int] = {}
+
+    async def turn(scope: TenantScope) -> bool:
+        seen[scope.tenant_id] = seen.get(scope.tenant_id, 0) + 1
+        if scope.tenant_id == tenant.tenant_id:
+            raise IndexUnavailable
+        return False
+
+    rounds = Rounds(database, nothing, turn, 0.01)
+    running = asyncio.create_task(rounds.run())
+    await until(seen, other_tenant, 3)
+    await until(seen, tenant, 3)
+
+    rounds.stop()
+    await asyncio.wait_for(running, 5)
+
+
+async def test_cancelled_it_cancels_the_turns_and_waits_for_them(database: Database, tenant: Tenancy) -> None:
+    gave_back: list[UUID] = []
+    began: dict[UUID, int] = {}
+
+    async def turn(scope: TenantScope) -> bool:
+        began[scope.tenant_id] = 1
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.02)
+            gave_back.append(scope.tenant_id)
+        return True
+
+    running = asyncio.create_task(Rounds(database, nothing, turn, 0.01).run())
+    await until(began, tenant, 1)
+
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+    assert tenant.tenant_id in gave_back
