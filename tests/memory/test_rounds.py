@@ -17,7 +17,7 @@ async def nothing() -> None: ...
 
 async def until(seen: dict[UUID, int], tenant: Tenancy, times: int) -> None:
     async with asyncio.timeout(10):
-        while seen.get(tenant.tenant_id, 0) < times:
+        while seen.get(tenant.tenant_id, 0) < times:  # noqa: ASYNC110 - counted by somebody else
             await asyncio.sleep(0.005)
 
 
@@ -64,22 +64,22 @@ async def test_a_turn_that_fails_is_that_tenants_alone(database: Database, tenan
 
 
 async def test_cancelled_it_cancels_the_turns_and_waits_for_them(database: Database, tenant: Tenancy) -> None:
-    gave_back: list[UUID] = []
-    began: dict[UUID, int] = {}
+    began, gave_back = asyncio.Event(), 0
 
     async def turn(scope: TenantScope) -> bool:
-        began[scope.tenant_id] = 1
+        nonlocal gave_back
+        began.set()
         try:
             await asyncio.Event().wait()
         finally:
             await asyncio.sleep(0.02)
-            gave_back.append(scope.tenant_id)
+            gave_back += 1
         return True
 
     running = asyncio.create_task(Rounds(database, nothing, turn, 0.01).run())
-    await until(began, tenant, 1)
+    await asyncio.wait_for(began.wait(), 10)
 
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
-    assert tenant.tenant_id in gave_back
+    assert gave_back
