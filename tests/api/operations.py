@@ -28,6 +28,7 @@ class Ids:
     key: UUID = UNKNOWN
     principal: UUID = UNKNOWN
     team: UUID = UNKNOWN
+    delegation: UUID = UNKNOWN
     scan: UUID = UNKNOWN
     repair: UUID = UNKNOWN
     reconcile: UUID = UNKNOWN
@@ -127,6 +128,11 @@ EVERY_OPERATION: dict[tuple[str, str], Row] = {
     ("POST", "/v1/admin/keys"): Row(Operation.KEYS, "/v1/admin/keys", {"name": "n"}, status=201),
     ("POST", "/v1/admin/keys/{key_id}/rotate"): Row(Operation.KEYS, "/v1/admin/keys/{key}/rotate", status=201),
     ("DELETE", "/v1/admin/keys/{key_id}"): Row(Operation.KEYS, "/v1/admin/keys/{key}", status=204),
+    ("GET", "/v1/delegations"): Row(Operation.DELEGATE, "/v1/delegations"),
+    ("POST", "/v1/delegations"): Row(
+        Operation.DELEGATE, "/v1/delegations", {"name": "n", "audience": ["api"], "operations": ["delegate"]}, status=201
+    ),
+    ("DELETE", "/v1/delegations/{delegation_id}"): Row(Operation.DELEGATE, "/v1/delegations/{delegation}", status=204),
     ("GET", "/v1/admin/principals"): Row(Operation.PRINCIPALS, "/v1/admin/principals"),
     ("POST", "/v1/admin/principals"): Row(Operation.PRINCIPALS, "/v1/admin/principals", {"name": "n"}, status=201),
     ("GET", "/v1/admin/principals/{principal_id}"): Row(Operation.PRINCIPALS, "/v1/admin/principals/{principal}"),

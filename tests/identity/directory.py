@@ -20,11 +20,16 @@ class MemoryDirectory:
 
     def __init__(self) -> None:
         self.records: dict[tuple[UUID, UUID], KeyRecord] = {}
+        self.delegations: dict[tuple[UUID, UUID], KeyRecord] = {}
         self.asked: list[tuple[UUID, UUID]] = []
 
     async def find_key(self, tenant_id: UUID, key_id: UUID) -> KeyRecord | None:
         self.asked.append((tenant_id, key_id))
         return self.records.get((tenant_id, key_id))
+
+    async def find_delegation(self, tenant_id: UUID, delegation_id: UUID) -> KeyRecord | None:
+        self.asked.append((tenant_id, delegation_id))
+        return self.delegations.get((tenant_id, delegation_id))
 
     def add(self, tenant: int = 0xA, principal: int = 0x1, key: int = 0x2, **changes: object) -> ApiKey:
         """A working key of a member, with changes."""

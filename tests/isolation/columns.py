@@ -20,10 +20,17 @@ REFUSED = (
     "another tenant's secret under this tenant's name",
     "expired",
     "revoked",
+    "a delegate of a key that was revoked",
+    "a delegate for another door",
 )
 """Made by ``World.refused``."""
 
-STRANGERS = ("foreign tenant", "same tenant, other principal", "a key of the owner's own kept to another session")
+STRANGERS = (
+    "foreign tenant",
+    "same tenant, other principal",
+    "a key of the owner's own kept to another session",
+    "a delegate of the owner's own kept to another session",
+)
 """Made by ``World.strangers``."""
 
 CLAIMS = ("tenant_id", "tenant", "principal_id", "owner_id", "acl", "scope")

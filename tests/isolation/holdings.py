@@ -26,6 +26,9 @@ async def holdings_of(person: Person, mark: str) -> Ids:
     team = await _made(person, "teams", name=mark)
     principal = await _made(person, "principals", name=mark)
     await _made(person, "memberships", team_id=team["team_id"], principal_id=principal["principal_id"])
+    asked = {"name": mark, "audience": ["api"], "operations": ["read"]}
+    delegation = await person.http.post("/v1/delegations", json=asked)
+    assert delegation.status_code == 201, delegation.text
     jobs = {}
     for name, kind in JOBS.items():
         started = await person.http.post(f"/v1/admin/{kind}")
@@ -37,6 +40,7 @@ async def holdings_of(person: Person, mark: str) -> Ids:
         key=key.json()["key_id"],
         tenant=tenant.json()["tenant_id"],
         team=UUID(team["team_id"]),
+        delegation=UUID(delegation.json()["delegation_id"]),
         principal=UUID(principal["principal_id"]),
         **jobs,
     )

@@ -132,8 +132,8 @@ def test_after_all_of_that_not_a_row_of_the_owners_has_changed(
 
     assert any(CANARY in row for row in before)
     assert before - after == set()
-    # The owner's own narrow key makes keys as narrow as itself, in the owner's name.
-    assert {row.partition(":")[0] for row in after - before} <= {"api_keys", "audit"}
+    # The owner's own narrow credentials make keys and delegates as narrow as themselves, in the owner's name.
+    assert {row.partition(":")[0] for row in after - before} <= {"api_keys", "audit", "delegations"}
 
 
 @pytest.mark.parametrize(("method", "row"), ROWS)

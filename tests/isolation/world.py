@@ -101,6 +101,9 @@ async def _refused(app: App, owner: Person) -> dict[str, Headers]:
     other = await apps.new_tenant(app)
     expired = await _key(owner, expires_at="2020-01-01T00:00:00Z")
     revoked = await _key(owner)
+    async with apps.client(app, Caller(tenant, owner.principal_id, revoked["key"])) as http:
+        orphan = await _delegated(http, audience=["api", "mcp"])
+    elsewhere = await _delegated(owner.http, audience=["gateway"])
     assert (await owner.http.delete(f"/v1/admin/keys/{revoked['key_id']}")).status_code == 204
     return {
         "no credential": {},
@@ -112,6 +115,8 @@ async def _refused(app: App, owner: Person) -> dict[str, Headers]:
         "another tenant's secret under this tenant's name": _bearer(f"ck_{tenant.hex}_" + other.key.split("_", 2)[2]),
         "expired": _bearer(expired["key"]),
         "revoked": _bearer(revoked["key"]),
+        "a delegate of a key that was revoked": _bearer(orphan),
+        "a delegate for another door": _bearer(elsewhere),
     }
 
 
@@ -120,10 +125,12 @@ async def _strangers(app: App, owner: Person, foreign: Caller) -> dict[str, Stra
     colleague = await apps.new_principal(app, tenant, MEMBER)
     elsewhere = (await left_by(owner, "elsewhere")).session
     narrow = await _key(owner, sessions=[str(elsewhere)], operations=sorted(EVERYTHING))
+    delegate = await _delegated(owner.http, sessions=[str(elsewhere)], audience=["api", "mcp"])
     return {
         "foreign tenant": Stranger(foreign.headers, OPERATOR),
         "same tenant, other principal": Stranger(colleague.headers, MEMBER, knows=frozenset({str(tenant)})),
         "a key of the owner's own kept to another session": Stranger(_bearer(narrow["key"]), EVERYTHING, True, itself),
+        "a delegate of the owner's own kept to another session": Stranger(_bearer(delegate), MEMBER, True, itself),
     }
 
 
@@ -132,6 +139,12 @@ async def _key(owner: Person, **asked: object) -> dict[str, str]:
     assert made.status_code == 201, made.text
     found: dict[str, str] = made.json()
     return found
+
+
+async def _delegated(http: httpx.AsyncClient, **asked: object) -> str:
+    made = await http.post("/v1/delegations", json={"name": "d", "operations": sorted(MEMBER), **asked})
+    assert made.status_code == 201, made.text
+    return str(made.json()["credential"])
 
 
 def _bearer(key: str) -> Headers:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import httpx
 
-from coatcheck_client import caching, operations
+from coatcheck_client import caching, delegating, operations
 from coatcheck_client.discovery import locate
 from coatcheck_client.errors import ServiceUnreachable
 from coatcheck_client.flows import Flow, Pause, RetryPolicy, Send, with_retries
@@ -59,6 +59,9 @@ class Coatcheck(BlockingOperator):
     readiness = _Blocking(operations.readiness)
     is_alive = _Blocking(operations.is_alive)
     mcp_message = _Blocking(operations.mcp_message)
+    delegate = _Blocking(delegating.delegate)
+    delegations = _Blocking(delegating.delegations)
+    revoke_delegation = _Blocking(delegating.revoke_delegation)
     cache_lookup = _Blocking(caching.cache_lookup)
     cache_store = _Blocking(caching.cache_store)
     cache_purge = _Blocking(caching.cache_purge)
@@ -140,6 +143,9 @@ class AsyncCoatcheck(AwaitingOperator):
     readiness = _Awaiting(operations.readiness)
     is_alive = _Awaiting(operations.is_alive)
     mcp_message = _Awaiting(operations.mcp_message)
+    delegate = _Awaiting(delegating.delegate)
+    delegations = _Awaiting(delegating.delegations)
+    revoke_delegation = _Awaiting(delegating.revoke_delegation)
     cache_lookup = _Awaiting(caching.cache_lookup)
     cache_store = _Awaiting(caching.cache_store)
     cache_purge = _Awaiting(caching.cache_purge)

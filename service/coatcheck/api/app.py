@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Scope
 from coatcheck.api import (
     cache,
     compactions,
+    delegations,
     imports,
     jobs,
     keys,
@@ -37,7 +38,7 @@ from coatcheck.ops.metrics import Metrics
 from coatcheck.ops.progress import ProgressBoard
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
-ROUTERS = (compactions, recall, manifests, segments, sessions, imports, jobs, keys, tenants, people, cache, probes)
+ROUTERS = (compactions, recall, manifests, segments, sessions, imports, jobs, keys, tenants, people, delegations, cache, probes)
 
 
 def create_api(

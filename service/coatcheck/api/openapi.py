@@ -40,6 +40,7 @@ READ_BY_US = (
     wire.PrincipalPatch,
     wire.TeamCreate,
     wire.MembershipCreate,
+    wire.DelegationCreate,
     wire.Problem,
 )
 """Models that FastAPI does not see, because we read and write them ourselves."""
@@ -54,7 +55,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     components = made.setdefault("components", {})
     components["schemas"] = dict(sorted({**components.get("schemas", {}), **definitions["$defs"]}.items()))
     components["securitySchemes"] = {
-        "apiKey": {"type": "http", "scheme": "bearer", "description": "`ck_<tenant>_<key id>_<secret>`"}
+        "apiKey": {"type": "http", "scheme": "bearer", "description": "`ck_<tenant>_<key id>_<secret>`, or a delegation `cd_...`"}
     }
     made["security"] = [{"apiKey": []}]
     for operation in _operations(made):

@@ -35,14 +35,15 @@ class Authenticator:
         presented = read_bearer(authorization)
         record = None
         if presented is not None:
-            record = await self._directory.find_key(presented.tenant_id, presented.key_id)
+            look_up = self._directory.find_key if presented.kind is CredentialKind.KEY else self._directory.find_delegation
+            record = await look_up(presented.tenant_id, presented.key_id)
         proven = self._proves(presented or self._nobody, record)
-        if record is None or not (proven & self._stands(record)):
+        if record is None or presented is None or not (proven & self._stands(record) & (door in record.doors)):
             raise Unauthenticated
         return RequestContext(
             tenant_id=record.tenant_id,
             principal_id=record.principal_id,
-            credential=Credential(CredentialKind.KEY, str(record.key_id), record.expires_at),
+            credential=Credential(presented.kind, str(record.key_id), record.expires_at),
             operations=record.operations & record.role.ceiling,
             sessions=record.sessions,
             teams=record.teams,

@@ -64,8 +64,8 @@ OPERATORS_CORE: frozenset[str] = frozenset(
 )
 """What makes an operator's credential one. It does not grow with the operations: a key made earlier stays an operator's."""
 
-HANDS_OUT_RIGHTS: frozenset[str] = frozenset({Operation.KEYS, Operation.TENANTS, Operation.PRINCIPALS})
-"""What makes credentials or rights that would outlive a delegate: never delegated."""
+DELEGABLE: frozenset[str] = MEMBER
+"""What a delegate can do at most, whoever makes it: nothing that hands out rights, and nothing for the tenant as a whole."""
 
 
 class Role(StrEnum):

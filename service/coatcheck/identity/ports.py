@@ -7,12 +7,13 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from coatcheck.identity.doors import EVERY_DOOR, Door
 from coatcheck.identity.operations import Role
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """One API key as stored, with what its principal and tenant allow now."""
+    """One API key or delegation as stored, with what its principal, its tenant and all that it was made with allow now."""
 
     tenant_id: UUID
     key_id: UUID
@@ -28,6 +29,7 @@ class KeyRecord:
     tenant_active: bool
     teams: frozenset[UUID]
     permission_revision: int
+    doors: frozenset[Door] = EVERY_DOOR
 
 
 class KeyDirectory(Protocol):
@@ -36,4 +38,8 @@ class KeyDirectory(Protocol):
 
         Raises StoreUnavailable.
         """
+        ...
+
+    async def find_delegation(self, tenant_id: UUID, delegation_id: UUID) -> KeyRecord | None:
+        """As ``find_key``, of a delegation: revoked when anything above it is, expired when the first of them is."""
         ...

@@ -11,6 +11,7 @@ from coatcheck.identity.context import RequestContext
 from coatcheck.memory.cache_purging import CachePurging
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.compact import Compact, Compacted, CompactionCommand
+from coatcheck.memory.delegations import Delegations
 from coatcheck.memory.erasing import Eraser
 from coatcheck.memory.finish import Finisher
 from coatcheck.memory.forget import Forget
@@ -99,6 +100,7 @@ class Services:
     cache_purge: Callable[[Context, CachePurge], Awaitable[CachePurgeOut]]
     principals: Principals
     teams: Teams
+    delegations: Delegations
     readiness: Callable[[], Awaitable[ReadinessReport]]
 
 
@@ -159,6 +161,7 @@ def build(parts: Collaborators) -> UseCases:
         cache_purge=CachePurging(parts),
         principals=Principals(parts),
         teams=Teams(parts),
+        delegations=Delegations(parts),
         readiness=Readiness(parts),
     )
     return UseCases(services, compact, reconciler, projector, eraser, repair, jobs)

@@ -39,6 +39,10 @@ def _basic(fakes: Fakes) -> str:
     return base64.b64encode(f"bob:{fakes.opaque(16)}".encode()).decode()
 
 
+def _ours(fakes: Fakes, prefix: str) -> str:
+    return f"{prefix}_{fakes.hexadecimal(32)}_{fakes.hexadecimal(32)}_{fakes.opaque(43)}"
+
+
 TOKENS = {
     "github in prose": _case("my key §, use it", Fakes.github),
     "github without a boundary": _case("prefix_§_suffix", Fakes.github),
@@ -48,6 +52,8 @@ TOKENS = {
     "jwt": _case("cookie jar: §\n", Fakes.jwt),
     "telegram in a path": _case("/bot§/getMe", lambda f: f.opaque(10, "123456789") + ":" + f.opaque(35)),
     "vault": _case("§", lambda f: "hv" + "s." + f.opaque(60)),
+    "our own key in prose": _case("it printed § and went on", lambda f: _ours(f, "ck")),
+    "our own delegation in a shell": _case("export AGENT=§", lambda f: _ours(f, "cd")),
     "a repeating fake": _case("fw" + "_" + "§", lambda _: "B" * 24),
 }
 URLS = {

@@ -37,6 +37,7 @@ from coatcheck_client.wire.compaction import (
     WindowCounts,
     WindowIn,
 )
+from coatcheck_client.wire.delegation import DelegationCreate, DelegationOut, DelegationPage
 from coatcheck_client.wire.lifecycle import (
     TenantLimits,
     TenantLimitsOut,
@@ -84,6 +85,9 @@ __all__ = [
     "CacheStoreOut",
     "CompactionRequest",
     "CompactionResponse",
+    "DelegationCreate",
+    "DelegationOut",
+    "DelegationPage",
     "EntryOut",
     "EntryPage",
     "FindingOut",
