@@ -157,5 +157,6 @@ EVERY_OPERATION: dict[tuple[str, str], Row] = {
     ("POST", "/v1/cache/store"): Row(
         Operation.CACHE, "/v1/cache/store", {**circumstances(), "answer": "a", "scope": "0" * 64}, session_in_body=True
     ),
+    ("GET", "/v1/cache"): Row(Operation.CACHE, "/v1/cache"),
     ("POST", "/v1/cache/purge"): Row(Operation.CACHE, "/v1/cache/purge", {}, session_in_body=True),
 }

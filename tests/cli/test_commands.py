@@ -251,3 +251,13 @@ class TestWithoutAService:
             # A service that died left its file behind; nothing answers there.
             (alone.data_dir / "run.json").write_text(json.dumps({"url": "http://127.0.0.1:9", "pid": 1}), "utf-8")
             assert [s["name"] for s in alone.run("sessions", "list", "--json").json] == ["day"]
+
+
+def test_the_cache_is_looked_at_and_purged(machine: Machine) -> None:
+    stats = machine.here("cache", "stats")
+    purged = machine.ok("cache", "purge", "--tenant", "--source", "contract-17")
+    contradiction = machine.here("cache", "purge", "--tenant", "--principal", str(UUID(int=7)))
+
+    assert stats.out.startswith("off; 0 answers")
+    assert purged == {"purged": 0}
+    assert contradiction.code == 2

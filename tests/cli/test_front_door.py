@@ -17,7 +17,7 @@ from coatcheck.cli import output
 from coatcheck.cli.main import app
 
 COMMANDS = {
-    "serve", "demo", "compact", "recall", "show", "window", "scan", "repair", "reconcile", "redact", "keys", "tenants",
+    "serve", "demo", "cache", "compact", "recall", "show", "window", "scan", "repair", "reconcile", "redact", "keys", "tenants",
     "sessions", "export", "import", "migrate", "restore", "models", "gpu", "doctor", "mcp",
 }  # fmt: skip
 GROUPS = {

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from coatcheck.app.compose import App
 from coatcheck.identity.operations import EVERYTHING, MEMBER
+from coatcheck_client import AsyncCoatcheck
 from tests import apps
 from tests.apps import Caller
 from tests.caching import circumstances, lookup, store, why
@@ -229,3 +230,33 @@ async def test_a_cache_that_is_late_is_bypassed_and_works_again_afterwards(
     assert (kept["stored"], kept["reason"]) == (False, "unavailable")
     assert took_s < 6
     assert (await lookup(http))["answer"] == "an answer"
+
+
+async def test_the_sdk_carries_an_agents_turn(app: App, operator: Caller) -> None:
+    """As docs/response-cache.md has it."""
+    known: Any = {**circumstances(), "session": "sdk"}
+    prompt = known.pop("prompt")
+
+    async with AsyncCoatcheck("http://test", operator.key, transport=httpx.ASGITransport(app.asgi)) as client:
+        found = await client.cache_lookup(prompt, **known)
+        kept = await client.cache_store(prompt, {"text": "Ninety days."}, scope=found.scope, **known)
+        again = await client.cache_lookup(prompt, **known)
+        stats = await client.cache_stats()
+        purged = await client.cache_purge(session="sdk")
+
+    assert (found.outcome, kept.stored) == ("ineligible", True)
+    assert (again.outcome, again.answer) == ("hit-exact", {"text": "Ninety days."})
+    assert (stats.enabled, stats.entries, stats.answer_bytes) == (True, 1, len('{"text":"Ninety days."}'))
+    assert purged.purged == 1
+
+
+async def test_only_an_operator_sees_what_the_tenant_has(app: App, http: httpx.AsyncClient, operator: Caller) -> None:
+    member = await apps.new_principal(app, operator.tenant_id, MEMBER)
+    async with apps.client(app, member) as theirs:
+        await store(theirs, "theirs")
+        refused = await theirs.get("/v1/cache", params={"whose": "tenant"})
+        own = await http.get("/v1/cache")
+        tenants = await http.get("/v1/cache", params={"whose": "tenant"})
+
+    assert refused.status_code == 403
+    assert (own.json()["entries"], tenants.json()["entries"]) == (0, 1)

@@ -18,6 +18,7 @@ from coatcheck.app.offline import erase_again
 from coatcheck.domain.errors import RefusedToStart
 from tests import apps
 from tests.apps import Caller
+from tests.caching import lookup, store
 from tests.contract.routes import everything_said, statuses
 from tests.contract.stored import rows
 from tests.contract.working import job, settled
@@ -69,6 +70,7 @@ async def test_T38_a_restored_backup_is_refused_until_it_was_erased_again(
             thinned = await compacted(http, "kept", "beta")
             kept = await compacted(http, "kept", "gamma")
             await compacted(theirs, "gone", "alpha")
+            assert (await store(theirs, "an answer of then"))["stored"]
     shutil.copytree(tmp_path / "data" / "index", tmp_path / "index-backup")
 
     with backup(postgres, fresh_database_url) as restored_url:
@@ -108,6 +110,7 @@ async def test_T38_a_restored_backup_is_refused_until_it_was_erased_again(
             left = await rows(app, caller.tenant_id)
             assert (left["sessions"], left["runs"], left["outbox"]) == (1, 1, 0)
         async with serving(restored_url, tmp_path, bystander) as (_, theirs):
+            assert (await lookup(theirs))["answer"] is None
             assert "/alpha/health" in await everything_said(theirs, QUERIES)
             assert (await job(theirs, "scan"))["findings"] == []
 

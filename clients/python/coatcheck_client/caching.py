@@ -12,9 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict, Unpack
 from uuid import UUID
 
+from coatcheck_client.errors import ServiceUnreachable, TryLater
 from coatcheck_client.flows import Flow, Send, json_body, read, without_nulls
 from coatcheck_client.operations import JSON
-from coatcheck_client.wire import CacheLookupOut, CachePurgeOut, CacheStoreOut
+from coatcheck_client.wire import CacheLookupOut, CachePurgeOut, CacheStatsOut, CacheStoreOut
+
+ANSWER_LIMIT_S = 5.0
+"""Longer than this nobody waits for a cache."""
 
 
 class Circumstances(TypedDict, total=False):
@@ -32,9 +36,14 @@ class Circumstances(TypedDict, total=False):
 
 
 def cache_lookup(prompt: str | Sequence[Any], **circumstances: Unpack[Circumstances]) -> Flow[CacheLookupOut]:
-    """Asks for an answer that may be reused. Hand ``scope`` of the result back with the answer that is generated instead."""
-    body = _body(prompt, circumstances)
-    return (yield from read(Send("POST", "/v1/cache/lookup", json_body(body), headers=JSON), CacheLookupOut))
+    """Asks for an answer that may be reused. Hand ``scope`` of the result back with the answer that is generated instead.
+
+    A service that is out, overloaded or over its limits is bypassed at once. A refusal is raised: it concerns the credential.
+    """
+    try:
+        return (yield from read(_once("lookup", _body(prompt, circumstances)), CacheLookupOut))
+    except (ServiceUnreachable, TryLater):
+        return CacheLookupOut(outcome="bypassed", reason="unavailable")
 
 
 def cache_store(
@@ -45,9 +54,14 @@ def cache_store(
     ttl_s: float | None = None,
     **circumstances: Unpack[Circumstances],
 ) -> Flow[CacheStoreOut]:
-    """Keeps an answer under the scope that its look-up named. Without a scope nothing is kept."""
+    """Keeps an answer under the scope that its look-up named. Without a scope nothing is kept, and nothing sent."""
+    if scope is None:
+        return CacheStoreOut(stored=False, reason="scope")
     body = _body(prompt, circumstances) | {"answer": answer} | without_nulls(scope=scope, ttl_s=ttl_s)
-    return (yield from read(Send("POST", "/v1/cache/store", json_body(body), headers=JSON), CacheStoreOut))
+    try:
+        return (yield from read(_once("store", body), CacheStoreOut))
+    except (ServiceUnreachable, TryLater):
+        return CacheStoreOut(stored=False, reason="unavailable")
 
 
 def cache_purge(
@@ -60,6 +74,15 @@ def cache_purge(
     """Takes out what all of the given names; with none of them, everything of the caller's own (or, to an operator, of others)."""
     body = without_nulls(whose=whose, principal_id=principal_id, session=session, source=source)
     return (yield from read(Send("POST", "/v1/cache/purge", json_body(body), headers=JSON), CachePurgeOut))
+
+
+def cache_stats(*, whose: Literal["own", "tenant"] = "own") -> Flow[CacheStatsOut]:
+    """What the caller's own answers, or to an operator the tenant's, come to."""
+    return (yield from read(Send("GET", "/v1/cache", params={"whose": whose}), CacheStatsOut))
+
+
+def _once(what: str, body: dict[str, object]) -> Send:
+    return Send("POST", f"/v1/cache/{what}", json_body(body), headers=JSON, read_timeout_s=ANSWER_LIMIT_S, is_repeated=False)
 
 
 def _body(prompt: str | Sequence[Any], circumstances: Circumstances) -> dict[str, object]:

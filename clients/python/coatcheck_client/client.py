@@ -65,6 +65,7 @@ class Coatcheck(BlockingOperator):
     cache_lookup = _Blocking(caching.cache_lookup)
     cache_store = _Blocking(caching.cache_store)
     cache_purge = _Blocking(caching.cache_purge)
+    cache_stats = _Blocking(caching.cache_stats)
 
     def export(self, session_id: UUID | str) -> Iterator[bytes]:
         """A session's export (NDJSON) as it arrives, in chunks that need not end at a line's end."""
@@ -83,8 +84,13 @@ class Coatcheck(BlockingOperator):
                 if isinstance(step, Pause):
                     time.sleep(step.seconds)
                     step = steps.send(None)
+                    continue
+                try:
+                    response = self._send(step)
+                except ServiceUnreachable as error:
+                    step = steps.throw(error)
                 else:
-                    step = steps.send(self._send(step))
+                    step = steps.send(response)
         except StopIteration as stop:
             result: T = stop.value
             return result
@@ -149,6 +155,7 @@ class AsyncCoatcheck(AwaitingOperator):
     cache_lookup = _Awaiting(caching.cache_lookup)
     cache_store = _Awaiting(caching.cache_store)
     cache_purge = _Awaiting(caching.cache_purge)
+    cache_stats = _Awaiting(caching.cache_stats)
 
     async def export(self, session_id: UUID | str) -> AsyncIterator[bytes]:
         """A session's export (NDJSON) as it arrives, in chunks that need not end at a line's end."""
@@ -170,8 +177,13 @@ class AsyncCoatcheck(AwaitingOperator):
                 if isinstance(step, Pause):
                     await asyncio.sleep(step.seconds)
                     step = steps.send(None)
+                    continue
+                try:
+                    response = await self._send(step)
+                except ServiceUnreachable as error:
+                    step = steps.throw(error)
                 else:
-                    step = steps.send(await self._send(step))
+                    step = steps.send(response)
         except StopIteration as stop:
             result: T = stop.value
             return result

@@ -18,7 +18,7 @@ from uuid import UUID
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from coatcheck_client.errors import ClientError, UnexpectedAnswer, problem_error
+from coatcheck_client.errors import ClientError, ServiceUnreachable, UnexpectedAnswer, problem_error
 from coatcheck_client.wire import Problem
 
 T = TypeVar("T")
@@ -38,6 +38,8 @@ class Send:
     """A file that is streamed as the body."""
     stream: bool = False
     read_timeout_s: float | None = None
+    is_repeated: bool = True
+    """False where whoever asks has something better to do than to wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +102,19 @@ def as_model(response: httpx.Response, model: type[M]) -> M:
 
 
 def with_retries(flow: Flow[T], policy: RetryPolicy) -> Flow[T]:
-    """The flow, each of whose requests is sent again while its problem says that the same request helps."""
+    """The flow, each of whose requests is sent again while its problem says that the same request helps.
+
+    A service that does not answer is the flow's to know of: one that has no use for it lets the error pass.
+    """
     try:
         step = next(flow)
         while True:
-            response = (yield from _attempts(step, policy)) if isinstance(step, Send) else (yield step)
-            step = flow.send(response)
+            try:
+                response = (yield from _attempts(step, policy)) if isinstance(step, Send) and step.is_repeated else (yield step)
+            except ServiceUnreachable as error:
+                step = flow.throw(error)
+            else:
+                step = flow.send(response)
     except StopIteration as stop:
         result: T = stop.value
         return result

@@ -1,4 +1,4 @@
-"""Purges of the response cache: a caller its own entries, an operator a principal's or the tenant's. Also while it is off."""
+"""Purges of the response cache, and its figures: a caller's own, to an operator a principal's or the tenant's; also while off."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from coatcheck.memory.cache_circumstances import name_of
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.store import audit, cache_purge
 from coatcheck.store.database import WorkerTransaction
-from coatcheck_client.wire import CachePurge, CachePurgeOut
+from coatcheck_client.wire import CachePurge, CachePurgeOut, CacheStatsOut
 
 
 class CachePurging:
-    """The use case behind ``/v1/cache/purge``."""
+    """The use cases behind ``/v1/cache/purge`` and ``GET /v1/cache``."""
 
     def __init__(self, parts: Collaborators) -> None:
         self._parts = parts
@@ -37,6 +37,22 @@ class CachePurging:
             return purged
 
         return CachePurgeOut(purged=await self._parts.database.work(context.tenant_scope, work))
+
+    async def stats(self, context: RequestContext, of_tenant: bool) -> CacheStatsOut:
+        """Raises Forbidden."""
+        context.require_for_tenant("cache")
+        if of_tenant and not context.is_operator:
+            raise Forbidden("Only an operator sees what others have stored.")
+        writer, now = None if of_tenant else context.principal_id, self._parts.clock()
+        found = await self._parts.database.work(context.tenant_scope, lambda tx: cache_purge.stats(tx, writer, now))
+        settings = self._parts.settings
+        return CacheStatsOut(
+            enabled=settings.response_cache,
+            semantic=settings.response_cache_semantic and self._parts.lanes is not None,
+            entries=found.entries,
+            answer_bytes=found.answer_bytes,
+            oldest_at=found.oldest,
+        )
 
     def _writer(self, context: RequestContext, asked: CachePurge) -> UUID | None:
         """Whose entries go; None: everybody's."""

@@ -38,6 +38,7 @@ from coatcheck_client.wire import (
     CacheLookupOut,
     CachePurge,
     CachePurgeOut,
+    CacheStatsOut,
     CacheStore,
     CacheStoreOut,
     EntryPage,
@@ -98,6 +99,7 @@ class Services:
     cache_lookup: Callable[[Context, CacheLookup], Awaitable[CacheLookupOut]]
     cache_store: Callable[[Context, CacheStore], Awaitable[CacheStoreOut]]
     cache_purge: Callable[[Context, CachePurge], Awaitable[CachePurgeOut]]
+    cache_stats: Callable[[Context, bool], Awaitable[CacheStatsOut]]
     principals: Principals
     teams: Teams
     delegations: Delegations
@@ -131,7 +133,7 @@ def build(parts: Collaborators) -> UseCases:
     compact, sessions, forget = Compact(parts, finisher, presenter), Sessions(parts), Forget(parts, eraser)
     transfer, keys, tenants = Transfer(parts, reading, Importer(parts, finisher)), Keys(parts), Tenants(parts)
     tenant_limits = TenantLimitsAdmin(parts)
-    cache = ResponseCache(parts)
+    cache, purging = ResponseCache(parts), CachePurging(parts)
     services = Services(
         compact=compact,
         recall=Recall(parts, presenter),
@@ -158,7 +160,8 @@ def build(parts: Collaborators) -> UseCases:
         set_tenant_limits=tenant_limits.change,
         cache_lookup=cache.lookup,
         cache_store=cache.store,
-        cache_purge=CachePurging(parts),
+        cache_purge=purging,
+        cache_stats=purging.stats,
         principals=Principals(parts),
         teams=Teams(parts),
         delegations=Delegations(parts),

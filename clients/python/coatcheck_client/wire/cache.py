@@ -99,5 +99,15 @@ class CachePurge(Request):
     source: str | None = Field(default=None, min_length=1, max_length=500)
 
 
+class CacheStatsOut(Response):
+    """``GET /v1/cache``: what the caller's own answers, or the tenant's, come to."""
+
+    enabled: bool
+    semantic: bool
+    entries: int
+    answer_bytes: int
+    oldest_at: datetime | None
+
+
 class CachePurgeOut(Response):
     purged: int
