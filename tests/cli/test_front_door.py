@@ -24,6 +24,7 @@ GROUPS = {
     "keys": {"create", "list", "revoke", "rotate"},
     "tenants": {"create", "list", "limits"},
     "sessions": {"list", "show", "delete", "visibility"},
+    "cache": {"stats", "purge"},
     "models": {"status", "warm"},
 }
 

@@ -39,12 +39,14 @@ class CachePurging:
         return CachePurgeOut(purged=await self._parts.database.work(context.tenant_scope, work))
 
     async def stats(self, context: RequestContext, of_tenant: bool) -> CacheStatsOut:
-        """Raises Forbidden."""
-        context.require_for_tenant("cache")
-        if of_tenant and not context.is_operator:
-            raise Forbidden("Only an operator sees what others have stored.")
-        writer, now = None if of_tenant else context.principal_id, self._parts.clock()
-        found = await self._parts.database.work(context.tenant_scope, lambda tx: cache_purge.stats(tx, writer, now))
+        """Of a credential that is kept to some sessions: theirs. Raises Forbidden."""
+        context.require("cache")
+        if of_tenant:
+            context.require_for_tenant("cache")
+            if not context.is_operator:
+                raise Forbidden("Only an operator sees what others have stored.")
+        writer, now, within = None if of_tenant else context.principal_id, self._parts.clock(), context.sessions
+        found = await self._parts.database.work(context.tenant_scope, lambda tx: cache_purge.stats(tx, writer, within, now))
         settings = self._parts.settings
         return CacheStatsOut(
             enabled=settings.response_cache,

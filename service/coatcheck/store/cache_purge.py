@@ -55,6 +55,7 @@ _STATS = sa.text("""
     SELECT count(*) AS entries, coalesce(sum(octet_length(answer)), 0) AS answer_bytes, min(created_at) AS oldest
       FROM cache_entries
      WHERE tenant_id = :tenant AND expires_at > :now AND (CAST(:principal AS uuid) IS NULL OR principal_id = :principal)
+       AND (CAST(:within AS uuid[]) IS NULL OR session_id = ANY (:within))
 """)
 
 EXPIRED_AT_ONCE = 1_000
@@ -112,7 +113,9 @@ async def make_room(tx: WorkerTransaction, scope: CacheScope, prompt: PromptPrin
     await tx.connection.execute(_BEYOND, {"tenant": tenant, "sharing": scope.dimensions.sharing, "keep": keep})
 
 
-async def stats(tx: WorkerTransaction, principal_id: UUID | None, now: datetime) -> CacheStats:
-    """Of one writer's living entries, or of the tenant's."""
-    row = (await tx.connection.execute(_STATS, {"tenant": tx.scope.tenant_id, "principal": principal_id, "now": now})).one()
+async def stats(tx: WorkerTransaction, principal_id: UUID | None, within: frozenset[UUID] | None, now: datetime) -> CacheStats:
+    """Of one writer's living entries, or of the tenant's; only of the sessions ``within``, when given."""
+    sessions = None if within is None else list(within)
+    parameters = {"tenant": tx.scope.tenant_id, "principal": principal_id, "within": sessions, "now": now}
+    row = (await tx.connection.execute(_STATS, parameters)).one()
     return CacheStats(row.entries, int(row.answer_bytes), row.oldest)
