@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import psycopg
@@ -137,3 +138,61 @@ def test_the_login_and_the_public_hold_nothing(catalogue: psycopg.Connection) ->
     ).fetchall()
 
     assert held == []
+
+
+def test_what_is_not_set_lets_nothing_pass(catalogue: psycopg.Connection) -> None:
+    """Nothing is asked of a setting but to be equal to, or among, what stands in the row."""
+    for table, policy, condition in _conditions(catalogue):
+        open_ends = set(re.findall(r"\(?([^()\s]+|'[^']*')\)* IS (?:NOT )?NULL", condition))
+        assert open_ends <= {"erased_at", "session_id"}, (table, policy)
+        assert condition.count("current_setting('app.tenant_id'") == 1, (table, policy)
+        assert " OR " not in condition.replace("(session_id IS NULL) OR (EXISTS", ""), (table, policy)
+
+
+def test_a_row_becomes_nothing_that_it_could_not_have_been(catalogue: psycopg.Connection) -> None:
+    rows = catalogue.execute("SELECT tablename, qual, with_check FROM pg_policies WHERE cmd IN ('UPDATE', 'ALL')").fetchall()
+
+    assert rows
+    assert [table for table, using, check in rows if using != check] == []
+
+
+TIES = {
+    "app_select": {
+        "runs": {"s.tenant_id = runs.tenant_id", "s.session_id = runs.session_id"},
+        "projections": {"s.tenant_id = projections.tenant_id", "s.session_id = projections.session_id"},
+        "cache_entries": {"s.tenant_id = cache_entries.tenant_id", "s.session_id = cache_entries.session_id"},
+        "entries": {"r.tenant_id = entries.tenant_id", "r.manifest_id = entries.manifest_id"},
+        "segments": {
+            "e.tenant_id = segments.tenant_id", "e.session_id = segments.session_id", "e.segment_sha256 = segments.sha256",
+        },
+        "blobs": {"e.tenant_id = blobs.tenant_id", "e.session_id = blobs.session_id", "e.blob_sha256 = blobs.sha256"},
+        "reductions": {
+            "g.tenant_id = reductions.tenant_id", "g.session_id = reductions.session_id", "g.sha256 = reductions.exact_sha256",
+        },
+    },
+    "app_insert": {
+        **{
+            table: {f"s.tenant_id = {table}.tenant_id", f"s.session_id = {table}.session_id"}
+            for table in ("outbox", "runs", "segments", "blobs", "reductions", "cache_entries")
+        },
+        "cache_ties": {"c.tenant_id = cache_ties.tenant_id", "c.entry_id = cache_ties.entry_id"},
+        "entries": {
+            "s.tenant_id = r.tenant_id", "s.session_id = r.session_id", "r.tenant_id = entries.tenant_id",
+            "r.manifest_id = entries.manifest_id", "r.session_id = entries.session_id",
+        },
+    },
+    "app_update": {"runs": {"s.tenant_id = runs.tenant_id", "s.session_id = runs.session_id"}},
+}  # fmt: skip
+"""What a policy's subquery has in common with its row: the whole key, the tenant with it."""
+
+
+def test_every_subquery_is_tied_to_its_row_by_the_whole_key(catalogue: psycopg.Connection) -> None:
+    for table, policy, condition in _conditions(catalogue):
+        assert set(re.findall(r"\b[a-z]\.\w+ = \w+\.\w+", condition)) == TIES.get(policy, {}).get(table, set()), (table, policy)
+        assert condition.count("EXISTS") == (1 if table in TIES.get(policy, {}) else 0), (table, policy)
+
+
+def _conditions(catalogue: psycopg.Connection) -> list[tuple[str, str, str]]:
+    """Each condition of each policy, as PostgreSQL writes it."""
+    rows = catalogue.execute("SELECT tablename, policyname, qual, with_check FROM pg_policies").fetchall()
+    return [(table, policy, condition) for table, policy, *both in rows for condition in both if condition is not None]
