@@ -22,7 +22,8 @@ from coatcheck.app.storage import OpenedIndex
 from coatcheck.domain.passages import StoredPoint
 from coatcheck.domain.scopes import TenantScope
 from coatcheck.identity.scopes import tenant_scope
-from coatcheck.memory.integrity import Scanner, ScanReport
+from coatcheck.memory.findings import ScanReport
+from coatcheck.memory.integrity import Scanner
 from coatcheck.ops import faults
 from coatcheck.store.engine import with_driver
 from tests import apps

@@ -94,6 +94,11 @@ class TroubledIndex:
         async for page in self._index.scroll(after, page_size):
             yield page
 
+    async def scroll_ids(self, scope: TenantScope, page_size: int = 1_000) -> AsyncIterator[list[UUID]]:
+        self._there()
+        async for page in self._index.scroll_ids(scope, page_size):
+            yield page
+
     async def count(self, scope: TenantScope, session_id: UUID, generation: int) -> int:
         self._there()
         return await self._index.count(scope, session_id, generation)

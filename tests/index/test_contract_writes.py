@@ -130,6 +130,17 @@ async def test_the_operators_scroll_sees_every_tenants_points_once(index: Vector
     assert rest == expected[10:]
 
 
+async def test_the_ids_of_a_tenants_points_come_once_and_nobody_elses(index: VectorIndex) -> None:
+    mine = [point(owner, f"text {n}", session=str(owner.principal), generation=n % 2) for owner in (ANN, BEN) for n in range(7)]
+    await index.upsert(ANN.tenant_scope, mine)
+    await index.upsert(EVE.tenant_scope, [point(EVE, f"text {n}") for n in range(7)])
+
+    pages = [page async for page in index.scroll_ids(ANN.tenant_scope, page_size=4)]
+
+    assert [len(page) for page in pages] == [4, 4, 4, 2]
+    assert [point_id for page in pages for point_id in page] == sorted(one.point_id for one in mine)
+
+
 async def test_count_counts_one_session_of_one_generation(index: VectorIndex) -> None:
     await index.upsert(ANN.tenant_scope, [point(ANN, f"alpha {n}", session="a") for n in range(4)])
     await index.upsert(ANN.tenant_scope, [point(ANN, "alpha", session="a", generation=2), point(ANN, "alpha", session="b")])

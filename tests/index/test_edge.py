@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import operator
+import random
 import signal
 import subprocess
 import sys
@@ -11,11 +14,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import qdrant_edge as engine
 
 from coatcheck.domain.errors import IndexUnavailable, RefusedToStart
 from coatcheck.domain.passages import RecallFilter
 from coatcheck.index.edge import EdgeIndex
 from coatcheck.index.lexical import analyse_query
+from coatcheck.index.points import dense_name
 from tests.index.making import ANN, hashes, named, point, sha
 
 
@@ -202,3 +207,44 @@ async def test_a_vacuum_changes_no_result(tmp_path: Path) -> None:
     await index.upsert(ANN.tenant_scope, [point(ANN, "later beta", dense=[0, 1])])
     assert await search(index, "beta") == [sha("later beta")]
     await index.close()
+
+
+async def test_dense_search_compares_every_vector_and_loses_nothing_that_can_be_told_apart(tmp_path: Path) -> None:
+    draw = random.Random(1)
+    vectors = [unit(draw, 384) for _ in range(2_000)]
+    index = EdgeIndex.open(tmp_path / "index")
+    await index.upsert(ANN.tenant_scope, [point(ANN, f"text {n}", dense=vector) for n, vector in enumerate(vectors)])
+    queries = [unit(draw, 384) for _ in range(10)]
+
+    found = [hashes(await index.search_dense(ANN.scope, 1, query, RecallFilter(), 50)) for query in queries]
+    await index.vacuum()
+    rewritten = [hashes(await index.search_dense(ANN.scope, 1, query, RecallFilter(), 50)) for query in queries]
+
+    for query, hits in zip(queries, found, strict=True):
+        likeness = {sha(f"text {n}"): sum(map(operator.mul, query, vector)) for n, vector in enumerate(vectors)}
+        exact = sorted(likeness.values(), reverse=True)[:50]
+        assert [likeness[hit] for hit in hits] == pytest.approx(exact, abs=1e-4)
+    assert rewritten == found
+    await index.close()
+
+
+async def test_a_folder_whose_vectors_are_wider_goes_on_as_it_is(tmp_path: Path) -> None:
+    first = EdgeIndex.open(tmp_path / "index")
+    first._shard.update(engine.UpdateOperation.create_dense_vector(dense_name(2), 2, engine.Distance.Cosine))
+    await first.close()
+
+    for text in ("alpha", "beta"):
+        index = EdgeIndex.open(tmp_path / "index")
+        await index.upsert(ANN.tenant_scope, [point(ANN, text, dense=[1, 0])])
+        await index.close()
+
+    index = EdgeIndex.open(tmp_path / "index")
+    found = await index.search_dense(ANN.scope, 1, [1, 0], RecallFilter(), 10)
+    assert sorted(hashes(found)) == sorted([sha("alpha"), sha("beta")])
+    await index.close()
+
+
+def unit(draw: random.Random, length: int) -> list[float]:
+    vector = [draw.gauss(0, 1) for _ in range(length)]
+    size = math.hypot(*vector)
+    return [value / size for value in vector]

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from coatcheck.identity.scopes import tenant_scope
-from coatcheck.memory.integrity import Scanner, ScanReport
+from coatcheck.memory.findings import ScanReport
+from coatcheck.memory.integrity import Scanner
 from tests import apps
 from tests.windows import request
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -11,16 +12,22 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from coatcheck.domain.errors import StoreUnavailable
-from coatcheck.store import sessions
+from coatcheck.domain.errors import CoatcheckError, StoreUnavailable
+from coatcheck.store import binary, sessions
 from coatcheck.store.database import Database, ReadTransaction, WorkerTransaction, WriteTransaction
 from coatcheck.store.engine import with_driver
+from coatcheck.store.retained import stream_retained
 from tests.cancelling import CancelledAt, assert_left_clean
 from tests.postgres import Postgres
-from tests.store.made import session_of
+from tests.store.made import session_of, store_run, store_session
 from tests.tenants import Tenancy, new_tenancy
 
 POOL_SIZE = 2
+
+_CUT = sa.text("""
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+     WHERE datname = current_database() AND state = 'active' AND starts_with(query, :statement)
+""")
 
 
 class Observed:
@@ -33,6 +40,11 @@ class Observed:
 
     async def assert_clean(self) -> None:
         await assert_left_clean(self.database, self._observer, POOL_SIZE)
+
+    async def cut(self, statement: str) -> int:
+        """Ends the connections that run a statement which begins so. Returns how many."""
+        async with self._observer.connect() as connection:
+            return len((await connection.execute(_CUT, {"statement": statement})).all())
 
 
 @pytest.fixture
@@ -73,6 +85,16 @@ async def _working(observed: Observed) -> Callable[[], Coroutine[Any, Any, objec
     return lambda: observed.database.work(observed.tenant.scope, work)
 
 
+async def _walking(observed: Observed) -> Callable[[], Coroutine[Any, Any, object]]:
+    scope = await observed.tenant.principal()
+    await store_run(observed.database, scope, await store_session(observed.database, scope), [f"text {n}" for n in range(5)])
+
+    async def walk() -> object:
+        return [page async for page in stream_retained(observed.database, observed.tenant.scope, 1, with_passages=True, most=2)]
+
+    return walk
+
+
 async def _failing(observed: Observed) -> Callable[[], Coroutine[Any, Any, object]]:
     async def work(tx: WorkerTransaction) -> object:
         await tx.connection.scalar(sa.text("SELECT 1"))
@@ -82,7 +104,7 @@ async def _failing(observed: Observed) -> Callable[[], Coroutine[Any, Any, objec
 
 
 @pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
-@pytest.mark.parametrize("make", [_reading, _writing, _working, _failing], ids=["read", "write", "work", "fail"])
+@pytest.mark.parametrize("make", [_reading, _writing, _working, _walking, _failing], ids=["read", "write", "work", "walk", "fail"])
 async def test_T16_a_cancellation_at_any_await_leaves_nothing_behind(
     observed: Observed, make: Callable[[Observed], Awaitable[Callable[[], Coroutine[Any, Any, object]]]], twice: bool
 ) -> None:
@@ -148,11 +170,44 @@ async def test_a_time_limit_around_a_slow_statement_ends_it_on_the_server_too(ob
     async def slow(tx: WorkerTransaction) -> None:
         await tx.connection.scalar(sa.text("SELECT pg_sleep(30)"))
 
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.1):
-            await observed.database.work(observed.tenant.scope, slow)
+    async def slow_in_a_thread(tx: WorkerTransaction) -> None:
+        await binary.read(tx.connection, lambda reader: reader.fetch("SELECT pg_sleep(30)"))
 
+    for work in (slow, slow_in_a_thread):
+        started = time.monotonic()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await observed.database.work(observed.tenant.scope, work)
+
+        assert time.monotonic() - started < 10
+        await observed.assert_clean()
+
+
+async def test_a_statement_that_fails_in_a_thread_fails_as_any_other(observed: Observed) -> None:
+    async def denied(tx: WorkerTransaction) -> None:
+        await binary.read(tx.connection, lambda reader: reader.fetch("SELECT * FROM pg_authid WHERE rolname = $1::name", "secret"))
+
+    with pytest.raises(CoatcheckError, match="42501") as refused:
+        await observed.database.work(observed.tenant.scope, denied)
+
+    assert "secret" not in str(refused.value)
     await observed.assert_clean()
+
+
+async def test_a_connection_that_is_cut_under_a_thread_is_unavailable(observed: Observed) -> None:
+    async def slow(tx: WorkerTransaction) -> None:
+        await binary.read(tx.connection, lambda reader: reader.fetch("SELECT pg_sleep(30)"))
+
+    reading = asyncio.create_task(observed.database.work(observed.tenant.scope, slow))
+    for _ in range(1_000):
+        if await observed.cut("SELECT pg_sleep"):
+            break
+        await asyncio.sleep(0.01)
+
+    with pytest.raises(StoreUnavailable):
+        await reading
+
+    await observed.database.check()
 
 
 async def test_a_pool_without_a_free_connection_is_unavailable(database_url: str) -> None:

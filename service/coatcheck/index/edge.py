@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from uuid import UUID
@@ -17,9 +18,9 @@ from coatcheck.domain.passages import IndexHit, IndexPoint, RecallFilter, Sparse
 from coatcheck.domain.ports import Clock
 from coatcheck.domain.scopes import Scope, TenantScope
 from coatcheck.index import filters
-from coatcheck.index.edge_folder import EdgeFolder, OpenedShard, translate
+from coatcheck.index.edge_folder import EdgeFolder, OpenedShard, add_dense, translate
 from coatcheck.index.filters import Condition
-from coatcheck.index.points import HIT_FIELDS, LEXICAL, check_tenant, dense_name, to_hits, to_payload, to_stored
+from coatcheck.index.points import HIT_FIELDS, LEXICAL, STORED_FIELDS, check_tenant, dense_name, to_hits, to_payload, to_stored
 
 UPSERT_BATCH = 500
 READERS = 2
@@ -96,18 +97,33 @@ class EdgeIndex:
 
     async def retrieve(self, scope: TenantScope, point_ids: Sequence[UUID]) -> list[StoredPoint]:
         filters.tenant(scope)
-        records = await self._read(lambda: self._shard.retrieve(list(point_ids), with_payload=True, with_vector=False))
-        return [_stored(record) for record in records]
+
+        def work() -> list[StoredPoint]:
+            records = self._shard.retrieve(list(point_ids), with_payload=STORED_FIELDS, with_vector=False)
+            return [_stored(record) for record in records]
+
+        return await self._read(work)
 
     async def scroll(self, after: UUID | None = None, page_size: int = 1_000) -> AsyncIterator[list[StoredPoint]]:
         offset: int | UUID | str | None = None
         if after is not None:
             offset = UUID(int=after.int + 1)
         while True:
-            request = engine.ScrollRequest(offset=offset, limit=page_size, with_payload=True, with_vector=False)
-            records, offset = await self._read(lambda request=request: self._shard.scroll(request))  # type: ignore[misc]
-            if records:
-                yield [_stored(record) for record in records]
+            request = engine.ScrollRequest(offset=offset, limit=page_size, with_payload=STORED_FIELDS, with_vector=False)
+            page, offset = await self._read(partial(self._scrolled, request, _stored))
+            if page:
+                yield page
+            if offset is None:
+                return
+
+    async def scroll_ids(self, scope: TenantScope, page_size: int = 1_000) -> AsyncIterator[list[UUID]]:
+        mine = _filter(filters.tenant(scope))
+        offset: engine.PointId | None = None
+        while True:
+            request = engine.ScrollRequest(offset=offset, limit=page_size, filter=mine, with_payload=False, with_vector=False)
+            page, offset = await self._read(partial(self._scrolled, request, _id_of))
+            if page:
+                yield page
             if offset is None:
                 return
 
@@ -174,14 +190,17 @@ class EdgeIndex:
         found = await self._read(lambda: self._shard.query(request))
         return to_hits((one.score, one.payload or {}) for one in found)
 
+    def _scrolled(self, request: engine.ScrollRequest, of: Callable[[engine.Record], T]) -> tuple[list[T], engine.PointId | None]:
+        records, offset = self._shard.scroll(request)
+        return [of(record) for record in records], offset
+
     async def _delete(self, conditions: tuple[Condition, ...]) -> None:
         operation = engine.UpdateOperation.delete_points_by_filter(_filter(conditions))
         await self._write(lambda: self._shard.update(operation))
 
     def _ensure_dense(self, length: int) -> None:
         if length not in self._dense:
-            name = dense_name(length)
-            self._shard.update(engine.UpdateOperation.create_dense_vector(name, length, engine.Distance.Cosine))
+            add_dense(self._shard, length)
             self._dense.add(length)
 
     async def _write(self, work: Callable[[], None]) -> None:
@@ -215,7 +234,11 @@ def _point(point: IndexPoint) -> engine.Point:
 
 
 def _stored(record: engine.Record) -> StoredPoint:
-    return to_stored(UUID(str(record.id)), record.payload or {})
+    return to_stored(_id_of(record), record.payload or {})
+
+
+def _id_of(record: engine.Record) -> UUID:
+    return record.id if isinstance(record.id, UUID) else UUID(str(record.id))
 
 
 def _filter(conditions: Sequence[Condition]) -> engine.Filter:

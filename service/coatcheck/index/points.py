@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Literal
 from uuid import UUID
 
@@ -15,6 +16,9 @@ from coatcheck.domain.scopes import NIL, TenantScope
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LEXICAL = "lexical"
 HIT_FIELDS = ["session_id", "exact_sha256", "passage", "last_at"]
+STORED_FIELDS = [
+    "tenant_id", "session_id", "exact_sha256", "reduced_sha256", "acl", "passage", "generation", "content_version",
+]  # fmt: skip
 
 Payload = dict[str, Any]
 """JSON, as the engine takes and gives it."""
@@ -113,11 +117,17 @@ def _hit(payload: Mapping[str, Any]) -> IndexHit:
     )
 
 
-def _uuid(value: object) -> UUID:
+@lru_cache(maxsize=1_024)
+def _uuid_of(text: str) -> UUID:
     try:
-        return UUID(str(value))
+        return UUID(text)
     except ValueError:
         return NIL
+
+
+def _uuid(value: object) -> UUID:
+    """Neighbours share their tenant, and often their session."""
+    return _uuid_of(value if isinstance(value, str) else str(value))
 
 
 def _count(value: object) -> int:

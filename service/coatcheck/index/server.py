@@ -16,7 +16,7 @@ from coatcheck.domain.passages import IndexHit, IndexPoint, RecallFilter, Sparse
 from coatcheck.domain.scopes import Scope, TenantScope
 from coatcheck.index import filters
 from coatcheck.index.filters import Condition
-from coatcheck.index.points import HIT_FIELDS, LEXICAL, check_tenant, dense_name, to_hits, to_payload, to_stored
+from coatcheck.index.points import HIT_FIELDS, LEXICAL, STORED_FIELDS, check_tenant, dense_name, to_hits, to_payload, to_stored
 from coatcheck.index.server_collection import LIMIT, UPSERT_BATCH, prepare
 
 IN_MEMORY = ":memory:"
@@ -100,17 +100,30 @@ class ServerIndex:
         found: list[StoredPoint] = []
         for start in range(0, len(point_ids), LIMIT):
             ids: list[models.ExtendedPointId] = [str(point_id) for point_id in point_ids[start : start + LIMIT]]
-            found += map(_stored, await _answer(self._client.retrieve(self._collection, ids, with_payload=True)))
+            found += map(_stored, await _answer(self._client.retrieve(self._collection, ids, with_payload=STORED_FIELDS)))
         return found
 
     async def scroll(self, after: UUID | None = None, page_size: int = LIMIT) -> AsyncIterator[list[StoredPoint]]:
         offset: models.ExtendedPointId | None = None if after is None else str(UUID(int=after.int + 1))
         while True:
             records, following = await _answer(
-                self._client.scroll(self._collection, limit=min(page_size, LIMIT), offset=offset, with_payload=True)
+                self._client.scroll(self._collection, limit=min(page_size, LIMIT), offset=offset, with_payload=STORED_FIELDS)
             )
             if records:
                 yield [_stored(record) for record in records]
+            if following is None:
+                return
+            offset = str(following)
+
+    async def scroll_ids(self, scope: TenantScope, page_size: int = LIMIT) -> AsyncIterator[list[UUID]]:
+        mine = _filter(filters.tenant(scope))
+        offset: models.ExtendedPointId | None = None
+        while True:
+            records, following = await _answer(
+                self._client.scroll(self._collection, mine, limit=min(page_size, LIMIT), offset=offset, with_payload=False)
+            )
+            if records:
+                yield [UUID(str(record.id)) for record in records]
             if following is None:
                 return
             offset = str(following)

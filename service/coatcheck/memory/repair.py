@@ -8,16 +8,8 @@ from uuid import UUID
 
 from coatcheck.domain.scopes import TenantScope
 from coatcheck.memory.collaborators import Collaborators
-from coatcheck.memory.integrity import (
-    EXACT_HASH,
-    POINT_ORPHAN,
-    REDUCED_HASH,
-    TEXT_MISSING,
-    Finding,
-    Progress,
-    Scanner,
-    ScanReport,
-)
+from coatcheck.memory.findings import EXACT_HASH, POINT_ORPHAN, REDUCED_HASH, TEXT_MISSING, Finding, Progress, ScanReport
+from coatcheck.memory.integrity import Scanner
 from coatcheck.memory.projection import Projector
 from coatcheck.memory.reconcile import Reconciler
 from coatcheck.memory.recording import owe

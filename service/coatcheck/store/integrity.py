@@ -1,25 +1,21 @@
-"""What a tenant retains, page by page, with all that a scan compares: memory and locks stay small at any size."""
+"""Single segments as a scan sees them: what is stored of each, whether it is retained, and what is still owed for it."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
-from functools import partial
-from typing import Any, LiteralString, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from coatcheck.domain.scopes import NIL, TenantScope
-from coatcheck.store import binary
-from coatcheck.store.database import Database, WorkerTransaction
+from coatcheck.store.database import WorkerTransaction
 
 Position = tuple[UUID, str]
-"""Session and hash of the last segment of a page."""
+"""Session and hash of a segment."""
 
 # Its own projection or that of a run that holds it is still owed, and has not been given up. What only erased runs hold is on its
 # way out, and no longer retained. Both are asked for row by row (a subquery with LIMIT cannot be hashed): a planner that has not
-# counted lately would read every entry of the tenant for each page.
+# counted lately would read every entry of the tenant for each of them.
 _PENDING = """
     coalesce((
         SELECT true FROM outbox o
@@ -59,46 +55,14 @@ _OF_KEYS = sa.text(f"""
      ORDER BY g.session_id, g.sha256
 """)
 
-_UNSETTLED = sa.text(f"""
-    SELECT g.session_id, g.sha256, {_PENDING} AS pending, {_HELD} AS held
+# As _HELD, of a session that stands.
+_HELD_OF = sa.text(f"""
+    SELECT g.session_id, g.sha256
       FROM unnest(CAST(:session_ids AS uuid[]), CAST(:shas AS text[])) AS g(session_id, sha256)
+     WHERE {_HELD}
+       AND EXISTS (SELECT FROM sessions s WHERE s.tenant_id = :tenant AND s.session_id = g.session_id AND s.erased_at IS NULL)
+     ORDER BY 1, 2
 """)
-
-# A page's rows come by themselves, from one walk along the key; what belongs to them is read for the same stretch of keys and
-# joined here, by the bytes of the session's id, which compare many times faster than UUIDs do. Asked for row by row in the
-# database, it takes many times as long as reading and hashing the texts.
-_PAGE: LiteralString = """
-    SELECT uuid_send(session_id), sha256, raw FROM segments
-     WHERE tenant_id = %(tenant)s AND (session_id, sha256) > (%(after_session)s::uuid, %(after_sha)s::text)
-     ORDER BY session_id, sha256 LIMIT %(limit)s
-"""
-
-_PROJECTED: LiteralString = """
-    SELECT uuid_send(session_id), segment_sha256, passages FROM projections
-     WHERE tenant_id = %(tenant)s AND generation = %(generation)s
-       AND (session_id, segment_sha256) > (%(after_session)s::uuid, %(after_sha)s::text)
-       AND (session_id, segment_sha256) <= (%(last_session)s::uuid, %(last_sha)s::text)
-"""
-
-_REDUCED: LiteralString = """
-    SELECT DISTINCT ON (session_id, exact_sha256) uuid_send(session_id), exact_sha256, raw, sha256 FROM reductions
-     WHERE tenant_id = %(tenant)s
-       AND (session_id, exact_sha256) > (%(after_session)s::uuid, %(after_sha)s::text)
-       AND (session_id, exact_sha256) <= (%(last_session)s::uuid, %(last_sha)s::text)
-     ORDER BY session_id, exact_sha256, stored_at DESC, reducer_revision DESC
-"""
-
-# Unsettled: some projection is owed in the session, or some run of it is erased. Elsewhere nothing is pending, and all is retained
-# that a window holds: a segment that none holds comes along, and a second look leaves it out.
-_SESSIONS: LiteralString = """
-    SELECT s.session_id, s.acl, s.erased_at IS NOT NULL AS erased,
-           EXISTS (SELECT FROM outbox o
-                    WHERE o.tenant_id = %(tenant)s AND o.session_id = s.session_id
-                      AND o.kind = 'upsert' AND o.quarantined_at IS NULL)
-           OR EXISTS (SELECT FROM runs r
-                       WHERE r.tenant_id = %(tenant)s AND r.session_id = s.session_id AND r.erased_at IS NOT NULL) AS unsettled
-      FROM sessions s WHERE s.tenant_id = %(tenant)s AND s.session_id = ANY (%(session_ids)s)
-"""
 
 # What is outstanding is no damage: a point whose row is to be recorded, or that an erasure is to take out.
 _OUTSTANDING = sa.text("""
@@ -122,9 +86,6 @@ _ACL_OWED = sa.text("""
 """)
 
 
-_NOT_REDUCED: tuple[bytes | None, str | None] = (None, None)
-
-
 class SegmentCheckRow(NamedTuple):
     """One retained segment as stored: ``sha256`` is its name, which its bytes must have. A tuple, since millions are made."""
 
@@ -138,65 +99,6 @@ class SegmentCheckRow(NamedTuple):
     acl: tuple[str, ...]
     pending: bool
     """A projection is still owed."""
-
-
-async def stream_segments(
-    database: Database, scope: TenantScope, generation: int, batch: int
-) -> AsyncIterator[list[SegmentCheckRow]]:
-    """Every retained segment once, by session and hash, each page in a transaction of its own. Raises StoreUnavailable.
-
-    The database reads the next page while the caller looks at one.
-    """
-
-    def begin(after: Position) -> asyncio.Task[tuple[list[SegmentCheckRow], Position | None]]:
-        return asyncio.create_task(database.work(scope, partial(page, generation=generation, after=after, limit=batch)))
-
-    coming: asyncio.Task[tuple[list[SegmentCheckRow], Position | None]] | None = begin((NIL, ""))
-    try:
-        while coming is not None:
-            rows, after = await coming
-            coming = None if after is None else begin(after)
-            if rows:
-                yield rows
-    finally:
-        if coming is not None:
-            coming.cancel()
-            await asyncio.gather(coming, return_exceptions=True)
-
-
-async def page(
-    tx: WorkerTransaction, *, generation: int, after: Position, limit: int
-) -> tuple[list[SegmentCheckRow], Position | None]:
-    """The retained ones among the next ``limit`` segments, and where the page after begins; None behind the last."""
-    parameters = {"tenant": tx.scope.tenant_id, "generation": generation, "limit": limit}
-    parameters |= {"after_session": after[0], "after_sha": after[1]}
-    found = await binary.fetch(tx.connection, _PAGE, parameters)
-    if not found:
-        return [], None
-    ids = {raw_id: UUID(bytes=raw_id) for raw_id in {row[0] for row in found}}
-    last: Position = (ids[found[-1][0]], found[-1][1])
-    parameters |= {"last_session": last[0], "last_sha": last[1], "session_ids": list(ids.values())}
-    passages = {(raw_id, sha): number for raw_id, sha, number in await binary.fetch(tx.connection, _PROJECTED, parameters)}
-    reduced = {(row[0], row[1]): (row[2], row[3]) for row in await binary.fetch(tx.connection, _REDUCED, parameters)}
-    standing: dict[bytes, tuple[UUID, tuple[str, ...]]] = {}
-    unsettled: set[bytes] = set()
-    for session_id, acl, erased, is_unsettled in await binary.fetch(tx.connection, _SESSIONS, parameters):
-        if not erased:
-            standing[session_id.bytes] = session_id, tuple(acl)
-            if is_unsettled:
-                unsettled.add(session_id.bytes)
-    states = await _settle(tx, [(ids[row[0]], row[1]) for row in found if row[0] in unsettled]) if unsettled else {}
-    rows: list[SegmentCheckRow] = []
-    for raw_id, sha, raw in found:
-        session = standing.get(raw_id)
-        if session is None:
-            continue
-        key = (raw_id, sha)
-        pending, held = states[key] if raw_id in unsettled else (False, True)
-        if held:
-            reduced_raw, reduced_sha = reduced.get(key, _NOT_REDUCED)
-            rows.append(SegmentCheckRow(session[0], sha, raw, reduced_raw, reduced_sha, passages.get(key), session[1], pending))
-    return rows, last if len(found) == limit else None
 
 
 async def of_keys(tx: WorkerTransaction, keys: Sequence[Position], generation: int) -> list[SegmentCheckRow]:
@@ -217,10 +119,12 @@ async def acl_owed(tx: WorkerTransaction, session_ids: Sequence[UUID]) -> set[UU
     return set(await tx.connection.scalars(_ACL_OWED, parameters))
 
 
-async def _settle(tx: WorkerTransaction, keys: Sequence[Position]) -> dict[tuple[bytes, str], tuple[bool, bool]]:
-    """Whether each is pending, and whether a run that stands holds it."""
-    rows = await tx.connection.execute(_UNSETTLED, {"tenant": tx.scope.tenant_id, **_asked(keys)})
-    return {(row.session_id.bytes, row.sha256): (row.pending, row.held) for row in rows}
+async def held_of(tx: WorkerTransaction, keys: Sequence[Position]) -> list[Position]:
+    """Those of the (session, segment) that some window which stands holds, whether they have a row or not."""
+    if not keys:
+        return []
+    rows = await tx.connection.execute(_HELD_OF, {"tenant": tx.scope.tenant_id, **_asked(keys)})
+    return [(row.session_id, row.sha256) for row in rows]
 
 
 def _asked(keys: Sequence[Position]) -> dict[str, object]:
