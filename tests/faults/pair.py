@@ -148,6 +148,10 @@ class Scene:
         await self._rows(f"UPDATE outbox SET next_attempt_at = 'epoch' WHERE kind = '{kind}' RETURNING item_id")
         await self.pair.second.use_cases.reconciler.drain_tenant(self.caller.tenant_id)
 
+    async def end_leases(self) -> None:
+        """Whoever claimed work has had it for longer than it may."""
+        await self._rows("UPDATE outbox SET lease_until = 'epoch' WHERE lease_until IS NOT NULL RETURNING item_id")
+
     async def scan(self) -> ScanReport:
         return await Scanner(self.pair.second.parts).scan(self.scope, index=True)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from datetime import timedelta
 from uuid import UUID
 
 from coatcheck.domain.outbox import OutboxItem, OutboxKind
@@ -12,8 +11,9 @@ from coatcheck.domain.scopes import TenantScope
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.journal import JournalLine
 from coatcheck.memory.projection import Projector
+from coatcheck.memory.sweeping import sweep_later
 from coatcheck.ops.faults import reach_async
-from coatcheck.store import entries, outbox, projections, run_leases, runs, segments, sessions
+from coatcheck.store import entries, outbox, projections, runs, segments, sessions
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.projections import ProjectionRow
 
@@ -65,7 +65,7 @@ class Eraser:
 
         async def rows(tx: WorkerTransaction) -> None:
             await sessions.lock(tx, item.session_id)
-            await self._sweep_later(tx, item)
+            await sweep_later(self._parts, tx, item.session_id, None)
             await sessions.delete(tx, item.session_id)
             await outbox.complete_erasure(tx, item)
             await reach_async("inside-rows-erased")
@@ -88,7 +88,7 @@ class Eraser:
 
         async def rows(tx: WorkerTransaction) -> None:
             await sessions.lock(tx, item.session_id)
-            await self._sweep_later(tx, item, unrecorded)
+            await sweep_later(self._parts, tx, item.session_id, manifest_id, unrecorded=unrecorded)
             orphaned = await projections.with_context_of(tx, item.session_id, manifest_id)
             await runs.delete(tx, manifest_id)
             await segments.delete_unreferenced(tx, item.session_id)
@@ -98,14 +98,3 @@ class Eraser:
             await reach_async("inside-rows-erased")
 
         await self._parts.database.work(scope, rows)
-
-    async def _sweep_later(self, tx: WorkerTransaction, item: OutboxItem, unrecorded: bool = False) -> None:
-        """Points that no row records, or that somebody may yet write, are swept up once nobody writes any more.
-
-        Nobody does when the last lease is over, and a write that its owner gave up for lost has had time to arrive.
-        """
-        now = self._parts.clock()
-        until = await run_leases.writing_until(tx, item.session_id, now, item.manifest_id)
-        if until is not None or unrecorded:
-            due = max(until or now, now + timedelta(seconds=self._parts.settings.lease_s)) + timedelta(seconds=1)
-            await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.SWEEP, item.session_id, not_before=due)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import math
 import time
 from collections.abc import Sequence
@@ -183,19 +184,24 @@ class Reconciler:
         with self._parts.progress.stage("project"):
             projected = await self._projector.project(scope, session, shas)
 
-        async def recorded(tx: WorkerTransaction) -> bool:
+        async def recorded(tx: WorkerTransaction) -> set[str] | None:
             await sessions.lock(tx, item.session_id)
             current = await sessions.find_any(tx, item.session_id)
             if current is None or current.erased_at is not None:
-                return False
-            await record(tx, self._parts.new_id, item.session_id, projected, item)
+                return None
+            held = await entries.held(tx, item.session_id, [row.segment_sha256 for row in projected.rows])
+            standing = tuple(row for row in projected.rows if row.segment_sha256 in held)
+            await record(tx, self._parts.new_id, item.session_id, dataclasses.replace(projected, rows=standing), item)
             await owe_acl(tx, self._parts.new_id, item.session_id, session.acl)
             await outbox.complete(tx, item)
-            return True
+            return held
 
-        if not await self._parts.database.work(scope, recorded):
+        held = await self._parts.database.work(scope, recorded)
+        if held is None:
             await self._parts.index.delete_session(scope, item.session_id)
             raise Erased
+        # What was erased or redacted while its points were being written, whoever held the lease by then.
+        await self._projector.remove(scope, item.session_id, [row for row in projected.rows if row.segment_sha256 not in held])
 
     async def _acl(self, scope: TenantScope, item: OutboxItem) -> None:
         """The acl is read after the claim, so that the last of several changes wins whatever their order."""

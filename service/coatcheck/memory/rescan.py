@@ -25,6 +25,7 @@ from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.earlier import lines_of
 from coatcheck.memory.projection import Projector
 from coatcheck.memory.stored_window import StoredWindow, window_times
+from coatcheck.memory.sweeping import sweep_later
 from coatcheck.store import entries, outbox, projections, runs, segment_contexts, segments, sessions, tombstones
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.projections import ProjectionRow
@@ -127,6 +128,7 @@ class Rescan:
             gone = [sha for sha in before if sha not in kept]
             still = await segment_contexts.contexts(tx, session_id, gone)
             stale = await projections.all_of(tx, session_id, [sha for sha in gone if sha not in still])
+            unrecorded = {row.segment_sha256 for row in stale} != {sha for sha in gone if sha not in still}
             await segments.delete_unreferenced(tx, session_id)
             if plan.handoff.sha256 != run.handoff.sha256:
                 await tombstones.insert_handoff(
@@ -135,9 +137,11 @@ class Rescan:
                 await runs.replace_handoff(tx, run.manifest_id, plan.handoff)
             await runs.set_counts(tx, run.manifest_id, _counts(run, plan))
             await self._mark(tx, run.manifest_id)
-            await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.UPSERT, session_id, manifest_id=run.manifest_id)
-            # Should this process die before the points are gone: they were made from what is not to be kept.
+            # They were made from what is not to be kept: those of which no row tells, since they are owed anew, or that are on
+            # their way, and the others too, should this process die before they are gone.
+            await sweep_later(self._parts, tx, session_id, run.manifest_id, unrecorded=unrecorded)
             sweep = await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.SWEEP, session_id) if stale else None
+            await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.UPSERT, session_id, manifest_id=run.manifest_id)
             return stale, sweep
 
         replaced = await self._parts.database.work(scope, work)

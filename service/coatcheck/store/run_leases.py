@@ -17,8 +17,8 @@ _WRITING_UNTIL = sa.text("""
          WHERE tenant_id = :tenant AND session_id = :session AND status = 'persisted'
            AND (CAST(:manifest AS uuid) IS NULL OR manifest_id = :manifest)
         UNION ALL
-        SELECT lease_until FROM outbox
-         WHERE tenant_id = :tenant AND session_id = :session AND kind = 'upsert' AND lease_until > :now
+        SELECT greatest(lease_until, CAST(:now AS timestamptz)) FROM outbox
+         WHERE tenant_id = :tenant AND session_id = :session AND kind = 'upsert' AND lease_fence > 0
     ) writers
 """)
 
@@ -94,7 +94,8 @@ async def acknowledge(
 async def writing_until(tx: WorkerTransaction, session_id: UUID, now: datetime, manifest_id: UUID | None = None) -> datetime | None:
     """Until when somebody may write points of the session, or of one of its runs, that no row records yet; None for nobody.
 
-    A run that was never acknowledged counts until now at least: what its owner wrote last may not be recorded.
+    A run that was never acknowledged, and work that was claimed and never completed, count until now at least: what their owners
+    wrote last may not be recorded, or may be on its way.
     """
     parameters = {"tenant": tx.scope.tenant_id, "session": session_id, "manifest": manifest_id, "now": now}
     until: datetime | None = await tx.connection.scalar(_WRITING_UNTIL, parameters)
