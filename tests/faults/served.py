@@ -53,7 +53,10 @@ class Service:
     def environment(self) -> dict[str, str]:
         """For this and for any other process that is to find the service."""
         own = {name: value for name, value in os.environ.items() if not name.startswith("COATCHECK_")}
-        return {**own, **self._environment, "PYTHONPATH": os.pathsep.join(sys.path)}
+        # As an installation has it: what was started once is compiled, be it that this environment keeps no bytecode.
+        own.pop("PYTHONDONTWRITEBYTECODE", None)
+        bytecode = {"PYTHONPYCACHEPREFIX": str(self.folder / "bytecode")}
+        return {**own, **bytecode, **self._environment, "PYTHONPATH": os.pathsep.join(sys.path)}
 
     def start(self, crash_points: str | None = None, **environment: str) -> float | None:
         """Starts and waits for /readyz. Returns the seconds that took; None when the process died of its crash point before."""

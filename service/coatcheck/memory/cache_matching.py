@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-import numpy as np
-
 from coatcheck.domain.canonical import JsonValue, scalar_text
 from coatcheck.domain.errors import Overloaded, RedactionFailed, StageUnavailable
 from coatcheck.domain.response_cache import CacheEntry, CacheScope, PromptPrint
@@ -52,6 +50,8 @@ class Matcher:
 
     async def embedded(self, context: RequestContext, prompt: PromptPrint) -> Embedded | None:
         """The vector of a prompt that may be compared by meaning; None where it has none, or no embedder answers."""
+        import numpy as np
+
         lanes = self._parts.lanes
         if prompt.text is None or lanes is None:
             return None
@@ -120,6 +120,8 @@ def closing_text(prompt: JsonValue) -> tuple[JsonValue, str | None]:
 
 def best(entries: Sequence[Comparable], asked: bytes, guard: str, threshold: float) -> tuple[UUID | None, float]:
     """The most alike entry among those that are alike enough and have the same guard, or None; and the highest similarity met."""
+    import numpy as np
+
     vectors = np.frombuffer(b"".join(entry.embedding for entry in entries), FLOATS).reshape(len(entries), -1)
     similarities = vectors @ np.frombuffer(asked, FLOATS)
     highest = float(similarities.max())
