@@ -105,6 +105,21 @@ async def test_what_not_every_reader_may_read_is_shared_with_none(town: Town, pu
     assert found["answer"] == "of ours"
 
 
+async def test_what_was_published_is_nobodys_once_its_publisher_counts_no_more(town: Town) -> None:
+    caller = await new_principal(town.app, town.alice.tenant_id, EVERYTHING, teams=(town.team_id,))
+    async with client(town.app, caller) as http:
+        await store(http, "of somebody who left", **in_team(town, prompt="leaving"))
+        before = await lookup(town.alice.http, **in_team(town, prompt="leaving"))
+
+        await town.operator.http.patch(f"/v1/admin/principals/{caller.principal_id}", json={"status": "inactive"})
+        after = await lookup(town.alice.http, **in_team(town, prompt="leaving"))
+        own = await http.post("/v1/cache/lookup", json=circumstances(**in_team(town, prompt="leaving")))
+
+    assert before["answer"] == "of somebody who left"
+    assert why(after) == "ineligible:permission"
+    assert own.status_code == 401
+
+
 async def test_a_narrowed_session_takes_the_teams_answers_along(town: Town, publisher: httpx.AsyncClient) -> None:
     ours = (await publisher.post("/v1/compactions", json=_window("soon mine", visibility=f"team:{town.team_id}"))).json()
     body = in_team(town, session=ours["session_id"])

@@ -113,7 +113,13 @@ async def _revoked_key(town: Town) -> None:
     await town.operator.http.delete(f"/v1/admin/keys/{made.json()['key_id']}")
 
 
-@pytest.mark.parametrize("change", [_new_member, _revoked_membership, _revoked_key])
+async def _deactivated_colleague(town: Town) -> None:
+    colleague = await new_principal(town.app, town.alice.tenant_id)
+    done = await town.operator.http.patch(f"/v1/admin/principals/{colleague.principal_id}", json={"status": "inactive"})
+    assert done.status_code == 200, done.text
+
+
+@pytest.mark.parametrize("change", [_new_member, _revoked_membership, _revoked_key, _deactivated_colleague])
 async def test_any_change_of_permissions_makes_it_ineligible_at_once(town: Town, change: Callable[[Town], Awaitable[None]]) -> None:
     await store(town.alice.http, MARKER)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from coatcheck.domain.canonical import JsonValue, scalar_text
-from coatcheck.domain.errors import Overloaded, RedactionFailed, StageUnavailable
+from coatcheck.domain.errors import Overloaded, RateLimited, RedactionFailed, StageUnavailable
 from coatcheck.domain.response_cache import CacheEntry, CacheScope, PromptPrint
 from coatcheck.identity.cache_scopes import prompt_print
 from coatcheck.identity.context import RequestContext
@@ -49,15 +49,17 @@ class Matcher:
         return await asyncio.to_thread(self._read, context, prints, owner, asked.prompt, by_meaning)
 
     async def embedded(self, context: RequestContext, prompt: PromptPrint) -> Embedded | None:
-        """The vector of a prompt that may be compared by meaning; None where it has none, or no embedder answers."""
+        """The vector of a prompt that may be compared by meaning; None where it has none, the tenant no time of the embedder left,
+        or no embedder answers: the very prompt is compared all the same."""
         import numpy as np
 
         lanes = self._parts.lanes
         if prompt.text is None or lanes is None:
             return None
         try:
+            await self._parts.limiter.require_embedding(context.tenant_scope)
             vector = await lanes.embed_query(context.tenant_scope, prompt.text)
-        except (StageUnavailable, Overloaded):
+        except (StageUnavailable, Overloaded, RateLimited):
             return None
         return Embedded(lanes.revision, np.asarray(vector, FLOATS).tobytes())
 
