@@ -210,6 +210,17 @@ async def test_sizes_are_bounded_and_the_oldest_go(tight: tuple[App, httpx.Async
     assert found == [None, None, "answer 2", "answer 3", "answer 4"]
 
 
+async def test_stores_at_one_moment_are_all_kept_and_bounded(tight: tuple[App, httpx.AsyncClient]) -> None:
+    _, http = tight
+
+    kept = await asyncio.gather(
+        *(store(http, f"answer {number}", conversation_revision=f"at once {number}") for number in range(12))
+    )
+
+    assert [one["stored"] for one in kept] == [True] * 12
+    assert (await http.get("/v1/cache")).json()["entries"] == 3
+
+
 async def test_a_cache_that_is_late_is_bypassed_and_works_again_afterwards(
     postgres: Postgres, tight: tuple[App, httpx.AsyncClient], fresh_database_url: str
 ) -> None:

@@ -175,6 +175,19 @@ async def test_only_an_operator_purges_what_others_have_stored(
         assert (await lookup(theirs))["answer"] is None
 
 
+async def test_an_operator_purges_a_conversation_that_it_may_not_read(app: App, http: httpx.AsyncClient, operator: Caller) -> None:
+    member = await apps.new_principal(app, operator.tenant_id, MEMBER)
+    async with apps.client(app, member) as theirs:
+        session = (await compacted(theirs, "not the operator's"))["session_id"]
+        await store(theirs, "theirs", session=session)
+
+        own = await http.post("/v1/cache/purge", json={"session": session})
+        tenants = await http.post("/v1/cache/purge", json={"whose": "tenant", "session": session})
+
+    assert own.status_code == 404
+    assert tenants.json() == {"purged": 1}
+
+
 @pytest.mark.parametrize("body", [{"whose": "principal"}, {"principal_id": str(UUID(int=7))}, {"whose": "everybody"}])
 async def test_a_purge_that_contradicts_itself_is_refused(http: httpx.AsyncClient, body: dict[str, str]) -> None:
     assert (await http.post("/v1/cache/purge", json=body)).status_code == 422

@@ -63,7 +63,7 @@ async def looked_up(
     """The circumstances with what is kept here. Raises NotFound and Erased for a session's id, as every route does."""
     session = await find_session(context, tx, asked.session) if asked.session else None
     sources = {name_of(source.id): source.revision for source in asked.sources or ()}
-    ids = {one for name in sources if (one := _as_uuid(name)) is not None}
+    ids = {one for name in sources if (one := as_uuid(name)) is not None}
     resources = await cache_resources.find(tx, ids | ({session.session_id} if session is not None else set()))
     resources = {key: one for key, one in resources.items() if context.reaches(one.session_id)}
     own = resources.get(session.session_id) if session is not None else None
@@ -108,7 +108,7 @@ def _sources(
         return None  # one source in two revisions: which of them the answer rests on is not known
     known: list[JsonValue] = []
     for name in sorted(sources):
-        uuid = _as_uuid(name)
+        uuid = as_uuid(name)
         kept = resources.get(uuid) if uuid is not None else None
         if not sharing.is_private and (kept is None or not _reads_for_all(context, sharing, kept.acl)):
             return None
@@ -127,11 +127,11 @@ def _reads_for_all(context: RequestContext, sharing: Sharing, acl: Collection[st
 
 def name_of(source_id: str) -> str:
     """One spelling for each id of ours."""
-    uuid = _as_uuid(source_id)
+    uuid = as_uuid(source_id)
     return str(uuid) if uuid is not None else source_id
 
 
-def _as_uuid(text: str) -> UUID | None:
+def as_uuid(text: str) -> UUID | None:
     try:
         return UUID(text)
     except ValueError:

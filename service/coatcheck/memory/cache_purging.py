@@ -10,7 +10,7 @@ from coatcheck.identity.cache_scopes import conversation_tag, source_tags
 from coatcheck.identity.context import RequestContext
 from coatcheck.identity.fingerprints import Fingerprints
 from coatcheck.memory.access import find_session
-from coatcheck.memory.cache_circumstances import name_of
+from coatcheck.memory.cache_circumstances import as_uuid, name_of
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.store import audit, cache_purge
 from coatcheck.store.database import WorkerTransaction
@@ -27,7 +27,7 @@ class CachePurging:
         """Raises Forbidden, InvalidRequest, and NotFound or Erased for a session's id."""
         context.require("cache")
         writer = self._writer(context, asked)
-        conversation, source = await self._conversation(context, asked.session), self._source(context, asked.source)
+        conversation, source = await self._conversation(context, asked.session, asked.whose), self._source(context, asked.source)
 
         async def work(tx: WorkerTransaction) -> int:
             purged = await cache_purge.purge(tx, writer, conversation, source)
@@ -70,9 +70,12 @@ class CachePurging:
             raise Forbidden("Only an operator purges what others have stored.")
         return asked.principal_id
 
-    async def _conversation(self, context: RequestContext, name: str | None) -> list[Fingerprint] | None:
+    async def _conversation(self, context: RequestContext, name: str | None, whose: str) -> list[Fingerprint] | None:
         if name is None:
             return None
+        if whose != "own" and (session_id := as_uuid(name)) is not None:
+            # An operator need not be able to read what it purges, nor need it exist any more.
+            return [conversation_tag(prints, context.principal_id, session_id) for prints in self._prints(context)]
         session = await self._parts.database.read(context.scope, lambda tx: find_session(context, tx, name))
         if session is None and context.sessions is not None:
             raise NotFound

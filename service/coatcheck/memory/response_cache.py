@@ -10,6 +10,7 @@ No path leads from an error to a wider search: a cache that is late or out is by
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from datetime import timedelta
 from typing import Literal
 
@@ -134,7 +135,8 @@ class ResponseCache:
         async def room(tx: WorkerTransaction) -> None:
             await cache_purge.make_room(tx, kept, prompt, entry.entry_id, self._parts.settings.response_cache_max_entries)
 
-        await self._parts.database.work(context.tenant_scope, room)
+        with contextlib.suppress(StoreUnavailable):  # it is kept; the next one makes room
+            await self._parts.database.work(context.tenant_scope, room)
         return CacheStoreOut(stored=True, entry_id=entry.entry_id, expires_at=entry.expires_at)
 
     async def _keep(
@@ -179,7 +181,6 @@ class ResponseCache:
         )
         return CacheLookupOut(
             outcome="hit-exact" if match == "exact" else "hit-semantic",
-            eligible=1,
             answer=parse_text(decode(entry.answer)),
             provenance=provenance,
             scope=scope.digest,

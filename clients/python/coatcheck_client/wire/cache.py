@@ -74,8 +74,8 @@ class CacheLookupOut(Response):
     reason: str | None = None
     """Bypassed: what is unknown, ``off`` or ``unavailable``. Ineligible: the dimension in which the caller's own entries for this
     prompt differ, or ``scope`` where its scope holds nothing at all. Miss: ``dissimilar``, ``guard`` or ``other-prompt``."""
-    eligible: int = 0
-    """How many entries the scope could have reused; nothing else was compared."""
+    eligible: int | None = None
+    """Of a miss: how many entries the scope could have reused; nothing else was compared."""
     answer: Any = None
     provenance: CacheProvenance | None = None
     scope: str | None = None
