@@ -34,6 +34,7 @@ class Ids:
     reconcile: UUID = UNKNOWN
     rescan: UUID = UNKNOWN
     tenant: UUID = UNKNOWN
+    erasure: UUID = UNKNOWN
 
 
 NOTHING = Ids()
@@ -98,6 +99,13 @@ EXPORTED = (
 )
 """An export without a run, which stores nothing."""
 
+RECEIPT: dict[str, object] = {
+    "erasure_id": str(UNKNOWN), "tenant_id": str(UNKNOWN), "kind": "session", "target_id": str(UNKNOWN), "session_id": None,
+    "reason": "request", "requested_by": None, "requested_at": "2026-11-29T20:15:00Z", "completed_at": None, "status": "pending",
+    "counts": {}, "journal_mac": None, "key_version": 1, "tag": "0" * 64,
+}  # fmt: skip
+"""A receipt that nobody gave out."""
+
 PUBLIC = {("GET", "/livez"), ("GET", "/readyz"), ("GET", "/progressz"), ("GET", "/metrics")}
 
 LIMITS = "/v1/admin/tenants/{tenant}/limits"
@@ -109,6 +117,8 @@ EVERY_OPERATION: dict[tuple[str, str], Row] = {
     ("GET", "/v1/manifests/{manifest_id}/entries"): Row(Operation.READ, "/v1/manifests/{manifest}/entries?text=true"),
     ("GET", "/v1/manifests/{manifest_id}/window"): Row(Operation.READ, "/v1/manifests/{manifest}/window"),
     ("DELETE", "/v1/manifests/{manifest_id}"): Row(Operation.ERASE, "/v1/manifests/{manifest}", status=204),
+    ("GET", "/v1/erasures/{erasure_id}"): Row(Operation.ERASE, "/v1/erasures/{erasure}"),
+    ("POST", "/v1/erasures/verify"): Row(Operation.ERASE, "/v1/erasures/verify", RECEIPT),
     ("GET", "/v1/segments/{sha256}"): Row(Operation.READ, "/v1/segments/{sha256}"),
     ("GET", "/v1/sessions"): Row(Operation.SESSIONS, "/v1/sessions"),
     ("GET", "/v1/sessions/{session_id}"): Row(Operation.SESSIONS, "/v1/sessions/{session}"),

@@ -18,6 +18,7 @@ from coatcheck_client.errors import (
     ClientError,
     Conflict,
     Erased,
+    ExportCutOff,
     InvalidRequest,
     NoProgress,
     NotFound,
@@ -329,6 +330,14 @@ def test_an_export_is_handed_on_as_it_arrives(network: Network, call: Caller) ->
     network.script = [httpx.Response(200, content=b'{"a": 1}\n{"b": 2}\n')]
 
     assert call("export", ID) == b'{"a": 1}\n{"b": 2}\n'
+
+
+def test_an_export_that_the_service_cuts_off_is_an_error_at_its_end(network: Network, call: Caller) -> None:
+    said = b'{"type":"error","problem":"erased","detail":"The export ends here. It is gone."}\n'
+    network.script = [httpx.Response(200, content=b'{"type":"session"}\n' + said)]
+
+    with pytest.raises(ExportCutOff, match="It is gone"):
+        call("export", ID)
 
 
 def test_an_export_that_is_refused_is_a_problem(network: Network, call: Caller) -> None:

@@ -33,12 +33,16 @@ async def holdings_of(person: Person, mark: str) -> Ids:
     for name, kind in JOBS.items():
         started = await person.http.post(f"/v1/admin/{kind}")
         jobs[name] = (await followed(person.http, started.headers["location"]))["job_id"]
+    gone = await left_by(person, f"{mark} gone")
+    erased = await person.http.delete(f"/v1/sessions/{gone.session}?receipt=true")
+    assert erased.status_code == 200, erased.text
     return Ids(
         session=left.session,
         manifest=left.manifest,
         sha256=left.sha256,
         key=key.json()["key_id"],
         tenant=tenant.json()["tenant_id"],
+        erasure=erased.json()["erasure_id"],
         team=UUID(team["team_id"]),
         delegation=UUID(delegation.json()["delegation_id"]),
         principal=UUID(principal["principal_id"]),

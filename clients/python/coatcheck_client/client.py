@@ -12,9 +12,10 @@ from uuid import UUID
 
 import httpx
 
-from coatcheck_client import caching, delegating, operations
+from coatcheck_client import caching, delegating, lifecycle, operations
 from coatcheck_client.discovery import locate
 from coatcheck_client.errors import ServiceUnreachable
+from coatcheck_client.exporting import LastLine
 from coatcheck_client.flows import Flow, Pause, RetryPolicy, Send, with_retries
 from coatcheck_client.methods import Awaiting as _Awaiting
 from coatcheck_client.methods import Blocking as _Blocking
@@ -55,6 +56,10 @@ class Coatcheck(BlockingOperator):
     change_session = _Blocking(operations.change_session)
     erase_session = _Blocking(operations.erase_session)
     erase_manifest = _Blocking(operations.erase_manifest)
+    erase_session_with_receipt = _Blocking(lifecycle.erase_session_with_receipt)
+    erase_manifest_with_receipt = _Blocking(lifecycle.erase_manifest_with_receipt)
+    erasure = _Blocking(lifecycle.erasure)
+    verify_receipt = _Blocking(lifecycle.verify_receipt)
     import_file = _Blocking(operations.import_file)
     readiness = _Blocking(operations.readiness)
     is_alive = _Blocking(operations.is_alive)
@@ -68,10 +73,14 @@ class Coatcheck(BlockingOperator):
     cache_stats = _Blocking(caching.cache_stats)
 
     def export(self, session_id: UUID | str) -> Iterator[bytes]:
-        """A session's export (NDJSON) as it arrives, in chunks that need not end at a line's end."""
+        """A session's export (NDJSON) as it arrives, in chunks that need not end at a line's end. Raises ExportCutOff."""
         response = self.run(operations.export_session(session_id))
         try:
-            yield from _reachable(response.iter_bytes())
+            last = LastLine()
+            for chunk in _reachable(response.iter_bytes()):
+                last.see(chunk)
+                yield chunk
+            last.require_whole()
         finally:
             response.close()
 
@@ -145,6 +154,10 @@ class AsyncCoatcheck(AwaitingOperator):
     change_session = _Awaiting(operations.change_session)
     erase_session = _Awaiting(operations.erase_session)
     erase_manifest = _Awaiting(operations.erase_manifest)
+    erase_session_with_receipt = _Awaiting(lifecycle.erase_session_with_receipt)
+    erase_manifest_with_receipt = _Awaiting(lifecycle.erase_manifest_with_receipt)
+    erasure = _Awaiting(lifecycle.erasure)
+    verify_receipt = _Awaiting(lifecycle.verify_receipt)
     import_file = _Awaiting(operations.import_file)
     readiness = _Awaiting(operations.readiness)
     is_alive = _Awaiting(operations.is_alive)
@@ -158,11 +171,14 @@ class AsyncCoatcheck(AwaitingOperator):
     cache_stats = _Awaiting(caching.cache_stats)
 
     async def export(self, session_id: UUID | str) -> AsyncIterator[bytes]:
-        """A session's export (NDJSON) as it arrives, in chunks that need not end at a line's end."""
+        """A session's export (NDJSON) as it arrives, in chunks that need not end at a line's end. Raises ExportCutOff."""
         response = await self.run(operations.export_session(session_id))
         try:
+            last = LastLine()
             async for chunk in response.aiter_bytes():
+                last.see(chunk)
                 yield chunk
+            last.require_whole()
         except httpx.HTTPError as error:
             raise _unreachable(error) from error
         finally:

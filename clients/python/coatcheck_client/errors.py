@@ -25,6 +25,10 @@ class ServiceUnreachable(ClientError):
     retryable = True
 
 
+class ExportCutOff(ClientError):
+    """The service ended an export before its end: what came is not the whole session."""
+
+
 class UnexpectedAnswer(ClientError):
     """Something answered that is not this service, or not this version of it."""
 

@@ -13,6 +13,7 @@ from coatcheck.api import (
     cache,
     compactions,
     delegations,
+    erasures,
     imports,
     jobs,
     keys,
@@ -38,7 +39,22 @@ from coatcheck.ops.metrics import Metrics
 from coatcheck.ops.progress import ProgressBoard
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
-ROUTERS = (compactions, recall, manifests, segments, sessions, imports, jobs, keys, tenants, people, delegations, cache, probes)
+ROUTERS = (
+    compactions,
+    recall,
+    manifests,
+    segments,
+    sessions,
+    erasures,
+    imports,
+    jobs,
+    keys,
+    tenants,
+    people,
+    delegations,
+    cache,
+    probes,
+)
 
 
 def create_api(

@@ -8,7 +8,8 @@ from fastapi import APIRouter, Query, Response
 
 from coatcheck.api.dependencies import Caller, ManifestId, PageSize, PageToken, UseCases
 from coatcheck.api.documented import problems
-from coatcheck.api.responses import answer, no_content
+from coatcheck.api.erasures import ERASED, WithReceipt, erased
+from coatcheck.api.responses import answer
 from coatcheck.domain.errors import Erased, ErasePending, NotFound
 from coatcheck_client.wire import EntryPage, ManifestOut, WindowOut
 
@@ -44,9 +45,8 @@ async def get_window(caller: Caller, use_cases: UseCases, manifest_id: ManifestI
     "/v1/manifests/{manifest_id}",
     status_code=204,
     response_class=Response,
-    responses=problems(NotFound, Erased, ErasePending),
+    responses=ERASED | problems(NotFound, Erased, ErasePending),
 )
-async def erase_manifest(caller: Caller, use_cases: UseCases, manifest_id: ManifestId) -> Response:
+async def erase_manifest(caller: Caller, use_cases: UseCases, manifest_id: ManifestId, receipt: WithReceipt = False) -> Response:
     """Erases the run and what is its alone; answers once nothing is left."""
-    await use_cases.erase_manifest(caller, manifest_id)
-    return no_content()
+    return await erased(caller, use_cases, "manifest", manifest_id, receipt)

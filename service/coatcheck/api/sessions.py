@@ -8,7 +8,8 @@ from fastapi import APIRouter, Depends, Response
 
 from coatcheck.api.dependencies import Caller, PageSize, PageToken, SessionId, UseCases, body_of
 from coatcheck.api.documented import problems, takes
-from coatcheck.api.responses import Ndjson, answer, no_content
+from coatcheck.api.erasures import ERASED, WithReceipt, erased
+from coatcheck.api.responses import Ndjson, answer
 from coatcheck.domain.errors import Erased, ErasePending, NotFound
 from coatcheck_client.wire import SessionOut, SessionPage, SessionPatch
 
@@ -46,12 +47,11 @@ async def change_session(
     "/v1/sessions/{session_id}",
     status_code=204,
     response_class=Response,
-    responses=problems(NotFound, Erased, ErasePending),
+    responses=ERASED | problems(NotFound, Erased, ErasePending),
 )
-async def erase_session(caller: Caller, use_cases: UseCases, session_id: SessionId) -> Response:
+async def erase_session(caller: Caller, use_cases: UseCases, session_id: SessionId, receipt: WithReceipt = False) -> Response:
     """Erases the session and everything derived from it; answers once nothing is left."""
-    await use_cases.erase_session(caller, session_id)
-    return no_content()
+    return await erased(caller, use_cases, "session", session_id, receipt)
 
 
 @router.get(

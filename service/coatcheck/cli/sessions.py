@@ -14,7 +14,7 @@ from coatcheck.cli.output import AsJson
 
 if TYPE_CHECKING:
     from coatcheck_client import AsyncCoatcheck
-    from coatcheck_client.wire import SessionOut
+    from coatcheck_client.wire import ErasureOut, SessionOut
 
 Session = Annotated[str, typer.Argument(metavar="SESSION", help="A session's name or id.")]
 
@@ -66,6 +66,7 @@ def visibility(
 def delete(
     session: Session,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    receipt: Annotated[bool, typer.Option("--receipt", help="Print the erasure's receipt, as JSON.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Erase a session and everything derived from it."""
@@ -75,13 +76,14 @@ def delete(
         output.warn("nothing was erased; --yes answers the question beforehand")
         raise typer.Exit(2)
 
-    async def work(client: AsyncCoatcheck) -> SessionOut:
+    async def work(client: AsyncCoatcheck) -> tuple[SessionOut, ErasureOut]:
         found = await client.session(session)
-        await client.erase_session(found.session_id)
-        return found
+        return found, await client.erase_session_with_receipt(found.session_id)
 
-    erased = connection.run(work)
-    if as_json:
+    erased, given = connection.run(work)
+    if receipt:
+        output.print_json(given)
+    elif as_json:
         output.print_json({"erased": erased.session_id})
     else:
         output.say(f"Erased {erased.name} ({erased.session_id}).")

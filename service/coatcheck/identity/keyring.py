@@ -35,6 +35,7 @@ class Purpose(StrEnum):
     CURSOR = "cursor"
     CACHE_SALT = "cache-salt"
     JOURNAL = "journal"
+    RECEIPT = "receipt"
     FINGERPRINT = "fingerprint"
     RESPONSE_CACHE = "response-cache"
 
@@ -103,6 +104,10 @@ class Keyring:
     def earlier_cache_fingerprints(self, tenant_id: UUID) -> list[Fingerprints]:
         """As they were made under each version that is here, today's among them: to find what has to go."""
         return [Fingerprints(self._derive(Purpose.RESPONSE_CACHE, tenant_id.bytes, version)) for version in self._roots]
+
+    def receipt_tag(self, tenant_id: UUID, raw: bytes, version: int | None = None) -> str:
+        """What makes an erasure's receipt this service's: 64 hex digits. Raises LookupError for a version that is not here."""
+        return hmac.new(self._derive(Purpose.RECEIPT, tenant_id.bytes, version), raw, hashlib.sha256).hexdigest()
 
     def journal_key(self) -> bytes:
         """The erasure journal's key: one for the installation, since the journal is read before any tenant is known."""

@@ -18,14 +18,15 @@ from coatcheck.store.database import WorkerTransaction
 WALK_INTERVAL_S = 60.0
 
 
-async def forget_answers(parts: Collaborators, tx: WorkerTransaction, session_id: UUID, manifest_ids: Sequence[UUID]) -> None:
+async def forget_answers(parts: Collaborators, tx: WorkerTransaction, session_id: UUID, manifest_ids: Sequence[UUID]) -> int:
     """In the transaction that marks an erasure: every answer of the session, and whoever's that rests on what is erased of it.
 
-    Who stores such an answer shares the session's lock: it ends before, and goes; or begins after, and finds nothing to rest on.
+    Returns how many went. Who stores such an answer shares the session's lock: it ends before, and goes; or begins after, and
+    finds nothing to rest on.
     """
     names = [str(session_id), *(str(manifest_id) for manifest_id in manifest_ids)]
     tags = [tag for prints in parts.keyring.earlier_cache_fingerprints(tx.scope.tenant_id) for tag in source_tags(prints, names)]
-    await cache_purge.forget_session(tx, session_id, tags)
+    return await cache_purge.forget_session(tx, session_id, tags)
 
 
 async def forget_outdated_answers(parts: Collaborators, scope: TenantScope) -> None:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from coatcheck.domain.outbox import OutboxItem, OutboxKind
 from coatcheck.domain.scopes import TenantScope
+from coatcheck.memory import receipts
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.journal import JournalLine
 from coatcheck.memory.projection import Projector
@@ -41,24 +42,24 @@ class Eraser:
 
     async def erase(self, scope: TenantScope, item: OutboxItem) -> None:
         """Raises IndexUnavailable, StoreUnavailable, OSError (the journal's disk); the outbox row stays then."""
-        await self._journal(scope, item)
+        mac = await self._journal(scope, item)
         await reach_async("after-journal")
         if item.manifest_id is None:
-            await self._session(scope, item)
+            await self._session(scope, item, mac)
         else:
-            await self._manifest(scope, item)
+            await self._manifest(scope, item, mac)
         self._parts.metrics.erasures.inc()
         self._parts.standing.erased = True
 
-    async def _journal(self, scope: TenantScope, item: OutboxItem) -> None:
+    async def _journal(self, scope: TenantScope, item: OutboxItem) -> str:
         now = self._parts.clock()
         if item.manifest_id is None:
             line = JournalLine(scope.tenant_id, "session", item.session_id, item.session_id, now)
         else:
             line = JournalLine(scope.tenant_id, "manifest", item.manifest_id, item.session_id, now)
-        await self._parts.journal.append(line)
+        return await self._parts.journal.append(line)
 
-    async def _session(self, scope: TenantScope, item: OutboxItem) -> None:
+    async def _session(self, scope: TenantScope, item: OutboxItem, mac: str) -> None:
         await self._parts.index.delete_session(scope, item.session_id)
         await self._parts.index.flush()
         await reach_async("after-points-erased")
@@ -67,12 +68,13 @@ class Eraser:
             await sessions.lock(tx, item.session_id)
             await sweep_later(self._parts, tx, item.session_id, None)
             await sessions.delete(tx, item.session_id)
+            await receipts.complete(self._parts, tx, "session", item.session_id, mac)
             await outbox.complete_erasure(tx, item)
             await reach_async("inside-rows-erased")
 
         await self._parts.database.work(scope, rows)
 
-    async def _manifest(self, scope: TenantScope, item: OutboxItem) -> None:
+    async def _manifest(self, scope: TenantScope, item: OutboxItem, mac: str) -> None:
         manifest_id = item.manifest_id
         assert manifest_id is not None
 
@@ -94,6 +96,7 @@ class Eraser:
             await segments.delete_unreferenced(tx, item.session_id)
             for sha in sorted(await entries.held(tx, item.session_id, orphaned)):
                 await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.UPSERT, item.session_id, segment_sha256=sha)
+            await receipts.complete(self._parts, tx, "manifest", manifest_id, mac)
             await outbox.complete_erasure(tx, item)
             await reach_async("inside-rows-erased")
 

@@ -17,13 +17,15 @@ from coatcheck.domain.outbox import OutboxItem, OutboxKind
 from coatcheck.domain.runs import Run
 from coatcheck.domain.sessions import Session
 from coatcheck.identity.context import RequestContext
+from coatcheck.memory import receipts
 from coatcheck.memory.access import owned_session, session_of_owned_run
 from coatcheck.memory.cache_expiry import forget_answers
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.erasing import Eraser
+from coatcheck.memory.receipts import Word
 from coatcheck.memory.rerender import without_manifest
 from coatcheck.ops.faults import reach_async
-from coatcheck.store import audit, entries, outbox, runs, sessions, tombstones
+from coatcheck.store import audit, entries, erasures, outbox, runs, sessions, tombstones
 from coatcheck.store.database import WorkerTransaction
 
 
@@ -34,42 +36,50 @@ class Forget:
         self._parts = parts
         self._eraser = eraser
 
-    async def session(self, context: RequestContext, session_id: UUID) -> None:
-        """Returns when nothing is left. Raises ErasePending when the rest follows by itself, NotFound, Erased, Forbidden."""
+    async def session(self, context: RequestContext, session_id: UUID) -> UUID:
+        """Returns the erasure's id when nothing is left.
+
+        Raises ErasePending when the rest follows by itself, NotFound, Erased, Forbidden.
+        """
         context.require("erase")
         await owned_session(context, self._parts.database, session_id)
 
-        async def mark(tx: WorkerTransaction) -> OutboxItem:
+        async def mark(tx: WorkerTransaction) -> tuple[UUID, OutboxItem]:
             now = self._parts.clock()
             await sessions.lock(tx, session_id)
             marked = await sessions.mark_erased(tx, session_id, now)
             if marked is None:
                 raise Erased
-            await mark_session(self._parts, tx, marked, now)
+            erasure_id = await mark_session(self._parts, tx, marked, now, Word(context.principal_id, "request"))
             await audit.record(tx, self._parts.new_id(), context.principal_id, "session.erase", "session", str(session_id))
-            return await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, session_id)
+            return erasure_id, await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, session_id)
 
         with self._eraser.alone_with(session_id, None):
-            await self._erase(context, await self._parts.database.work(context.tenant_scope, mark))
+            erasure_id, item = await self._parts.database.work(context.tenant_scope, mark)
+            await self._erase(context, item)
+        return erasure_id
 
-    async def manifest(self, context: RequestContext, manifest_id: UUID) -> None:
+    async def manifest(self, context: RequestContext, manifest_id: UUID) -> UUID:
         """As ``session``, for one run: what other runs of its session hold too stays theirs."""
         context.require("erase")
         session_id = await session_of_owned_run(context, self._parts.database, manifest_id)
 
-        async def mark(tx: WorkerTransaction) -> OutboxItem:
+        async def mark(tx: WorkerTransaction) -> tuple[UUID, OutboxItem]:
             now = self._parts.clock()
             await sessions.lock(tx, session_id)
             session = await sessions.find_any(tx, session_id)
             marked = await runs.mark_erased(tx, manifest_id, now)
             if session is None or marked is None:
                 raise Erased
-            await mark_manifest(self._parts, tx, session, marked, now)
+            erasure_id = await mark_manifest(self._parts, tx, session, marked, now, Word(context.principal_id, "request"))
             await audit.record(tx, self._parts.new_id(), context.principal_id, "manifest.erase", "manifest", str(manifest_id))
-            return await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, session_id, manifest_id=manifest_id)
+            item = await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, session_id, manifest_id=manifest_id)
+            return erasure_id, item
 
         with self._eraser.alone_with(session_id, manifest_id):
-            await self._erase(context, await self._parts.database.work(context.tenant_scope, mark))
+            erasure_id, item = await self._parts.database.work(context.tenant_scope, mark)
+            await self._erase(context, item)
+        return erasure_id
 
     async def _erase(self, context: RequestContext, item: OutboxItem) -> None:
         await reach_async("after-erase-mark")
@@ -79,11 +89,15 @@ class Forget:
             raise ErasePending from error
 
 
-async def mark_session(parts: Collaborators, tx: WorkerTransaction, session: Session, now: datetime) -> None:
-    """Tombstones of a session, its runs and its segments: what tells 410 from 404 to those who could read them."""
+async def mark_session(parts: Collaborators, tx: WorkerTransaction, session: Session, now: datetime, word: Word) -> UUID:
+    """Tombstones of a session, its runs and its segments: what tells 410 from 404 to those who could read them.
+
+    What is derived goes or is marked here too, and all of it is counted. Returns the erasure's id.
+    """
+    counts = await erasures.count_session(tx, session.session_id)
     ids = await runs.identities(tx, session.session_id)
     tags = _tags(parts, tx, await entries.segments_of_session(tx, session.session_id))
-    await forget_answers(parts, tx, session.session_id, [identity.manifest_id for identity in ids])
+    counts["cache_entries"] = await forget_answers(parts, tx, session.session_id, [identity.manifest_id for identity in ids])
     for kind, keys in (
         ("session", [str(session.session_id)]),
         ("manifest", [str(identity.manifest_id) for identity in ids]),
@@ -91,12 +105,20 @@ async def mark_session(parts: Collaborators, tx: WorkerTransaction, session: Ses
         ("segment", tags),
     ):
         await tombstones.insert(tx, kind, keys, session.session_id, None, session.acl, now)
+    return await receipts.begin(
+        parts, tx, "session", session.session_id, word, now, counts, session_id=session.session_id, owner_id=session.owner_id
+    )
 
 
-async def mark_manifest(parts: Collaborators, tx: WorkerTransaction, session: Session, run: Run, now: datetime) -> None:
-    """Tombstones of one run and of the segments that only it holds; descendants' handoffs are rendered without its lines."""
+async def mark_manifest(parts: Collaborators, tx: WorkerTransaction, session: Session, run: Run, now: datetime, word: Word) -> UUID:
+    """Tombstones of one run and of the segments that only it holds; descendants' handoffs are rendered without its lines.
+
+    Returns the erasure's id.
+    """
     shas = await entries.segments_only_of(tx, run.session_id, run.manifest_id)
-    await forget_answers(parts, tx, run.session_id, [run.manifest_id])
+    counts = await erasures.count_manifest(tx, run.session_id, run.manifest_id, shas)
+    counts["cache_entries"] = await forget_answers(parts, tx, run.session_id, [run.manifest_id])
+    counts |= {"handoffs_rendered_again": 0, "handoff_lines": 0}
     for kind, keys in (
         ("manifest", [str(run.manifest_id)]),
         ("request", [run.idempotency_key]),
@@ -108,7 +130,12 @@ async def mark_manifest(parts: Collaborators, tx: WorkerTransaction, session: Se
         rendered = without_manifest(other, session.name, parts.settings.public_url, run.manifest_id, shas)
         await tombstones.insert_handoff(tx, other.handoff.sha256, session.session_id, other.manifest_id, session.acl, now)
         await runs.replace_handoff(tx, other.manifest_id, rendered)
+        counts["handoffs_rendered_again"] += 1
+        counts["handoff_lines"] += len(other.handoff.lines) - len(rendered.lines)
     await reach_async("inside-erase-mark")
+    return await receipts.begin(
+        parts, tx, "manifest", run.manifest_id, word, now, counts, session_id=session.session_id, owner_id=session.owner_id
+    )
 
 
 def _tags(parts: Collaborators, tx: WorkerTransaction, sha256s: Sequence[str]) -> list[str]:

@@ -21,6 +21,8 @@ from coatcheck.memory.integrity import Scanner
 from coatcheck.memory.reconcile import Reconciler
 from coatcheck.memory.repair import Repair
 from coatcheck.memory.rescan import Rescan
+from coatcheck.store import entries, tombstones
+from coatcheck.store.database import WorkerTransaction
 from coatcheck_client.wire import FindingOut, JobOut
 
 log = structlog.get_logger(__name__)
@@ -75,6 +77,8 @@ class Jobs:
         job = self._jobs.get(job_id)
         if job is None or job.tenant_id != context.tenant_id or job.kind != kind:
             raise NotFound
+        if job.findings:
+            await self._forget_erased(context, job)
         return _out(job)
 
     async def stop(self) -> None:
@@ -116,6 +120,26 @@ class Jobs:
     async def _do_rescan(self, context: RequestContext, job: _Job) -> None:
         job.progress = await self._rescan.rescan(context.tenant_scope)
         await self._reconciler.drain_tenant(context.tenant_id)
+
+    async def _forget_erased(self, context: RequestContext, job: _Job) -> None:
+        """What was erased since is no finding any more, whichever process erased it: its hash would let a guess be confirmed."""
+        tag = self._parts.keyring.segment_tag
+        sessions = {finding.session_id: ("session", str(finding.session_id)) for finding in job.findings}
+        segments = {sha: ("segment", tag(context.tenant_id, sha)) for finding in job.findings if (sha := finding.sha256)}
+
+        async def work(tx: WorkerTransaction) -> list[FindingOut]:
+            erased = await tombstones.existing(tx, [*sessions.values(), *segments.values()])
+            still = []
+            for finding in job.findings:
+                gone = sessions[finding.session_id] in erased
+                if not gone and finding.session_id and finding.sha256 and segments[finding.sha256] in erased:
+                    # The same text may stand elsewhere, or may have been stored anew.
+                    gone = not await entries.held(tx, finding.session_id, [finding.sha256])
+                if not gone:
+                    still.append(finding)
+            return still
+
+        job.findings = await self._parts.database.work(context.tenant_scope, work)
 
     def _forget_one(self, tenant_id: UUID) -> None:
         """Makes room among the tenant's own: nobody else's jobs push one of these out."""

@@ -43,10 +43,10 @@ class ErasureJournal:
         self._key = key
         self._lock = asyncio.Lock()
 
-    async def append(self, line: JournalLine) -> None:
-        """Returns once the line is on disk."""
+    async def append(self, line: JournalLine) -> str:
+        """Returns the line's HMAC once the line is on disk."""
         async with self._lock:
-            await asyncio.to_thread(self._append, line)
+            return await asyncio.to_thread(self._append, line)
 
     def lines(self) -> Iterator[JournalLine]:
         """Every whole line of every process's file. A torn last line (a crash inside a write) was never acted on.
@@ -62,11 +62,12 @@ class ErasureJournal:
                 if line is not None:
                     yield line
 
-    def _append(self, line: JournalLine) -> None:
+    def _append(self, line: JournalLine) -> str:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         fresh = not self._path.exists()
         body = json.dumps(_plain(line), sort_keys=True)
-        raw = json.dumps({"line": body, "mac": self._mac(body)}).encode() + b"\n"
+        mac = self._mac(body)
+        raw = json.dumps({"line": body, "mac": mac}).encode() + b"\n"
         with open(self._path, "ab", buffering=0) as file:
             os.chmod(self._path, 0o600)
             if file.tell() and not _ends_with_newline(self._path):
@@ -78,6 +79,7 @@ class ErasureJournal:
             os.fsync(file.fileno())
         if fresh:
             sync_folder(self._directory)
+        return mac
 
     def _read(self, path: Path, raw: bytes) -> JournalLine | None:
         try:

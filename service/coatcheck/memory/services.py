@@ -25,6 +25,7 @@ from coatcheck.memory.projection import Projector
 from coatcheck.memory.readiness import Readiness, ReadinessReport
 from coatcheck.memory.reading import Reading
 from coatcheck.memory.recall import Recall
+from coatcheck.memory.receipts import Receipts
 from coatcheck.memory.reconcile import Reconciler
 from coatcheck.memory.repair import Repair
 from coatcheck.memory.rescan import Rescan
@@ -82,8 +83,9 @@ class Services:
     sessions: Callable[[Context, int, str | None], Awaitable[SessionPage]]
     session: Callable[[Context, UUID], Awaitable[SessionOut]]
     patch_session: Callable[[Context, UUID, SessionPatch], Awaitable[SessionOut]]
-    erase_session: Callable[[Context, UUID], Awaitable[None]]
-    erase_manifest: Callable[[Context, UUID], Awaitable[None]]
+    erase_session: Callable[[Context, UUID], Awaitable[UUID]]
+    erase_manifest: Callable[[Context, UUID], Awaitable[UUID]]
+    receipts: Receipts
     export_session: Callable[[Context, UUID], Awaitable[AsyncIterator[bytes]]]
     import_lines: Callable[[Context, AsyncIterator[bytes]], Awaitable[ImportResponse]]
     start_job: StartJob
@@ -146,6 +148,7 @@ def build(parts: Collaborators) -> UseCases:
         patch_session=sessions.patch,
         erase_session=forget.session,
         erase_manifest=forget.manifest,
+        receipts=Receipts(parts),
         export_session=transfer.export_session,
         import_lines=transfer.import_lines,
         start_job=jobs.start,

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from coatcheck.domain.canonical import JsonValue, parse, sha256_hex, to_bytes
 from coatcheck.domain.errors import CoatcheckError, Erased, InvalidRequest, NoProgress, NotFound, TooLarge
+from coatcheck.domain.runs import Run
 from coatcheck.domain.sessions import Session, Visibility
 from coatcheck.identity.context import RequestContext
 from coatcheck.memory.access import session_by_id
@@ -62,6 +63,16 @@ class RunLine(BaseModel):
     window_sha256: Sha256
     handoff_sha256: Sha256
     segment_sha256s: list[Sha256]
+
+
+class CutOffLine(BaseModel):
+    """The last line of an export that is not whole. An import refuses it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: Literal["error"] = "error"
+    problem: str
+    detail: str
 
 
 @dataclass(slots=True)
@@ -125,17 +136,27 @@ class Transfer:
         )
         after: tuple[datetime, UUID] | None = None
         while True:
-            page = await self._parts.database.read(
-                context.scope,
-                lambda tx, after=after: runs.page(tx, session.session_id, after, PAGE),  # type: ignore[misc]
-            )
+            try:
+                page = await self._page(context, session.session_id, after)
+            except (Erased, NotFound) as error:  # meanwhile: what came so far is not the session, and says so
+                yield _line(CutOffLine(problem=error.slug, detail=f"The export ends here. {error.detail.rstrip('.')}."))
+                return
             for run in page:
                 line = await self._run_line(context, run.manifest_id)
                 if line is not None:
                     yield _line(line)
-            if len(page) < PAGE:
+            if not page:
                 return
             after = (page[-1].created_at, page[-1].manifest_id)
+
+    async def _page(self, context: RequestContext, session_id: UUID, after: tuple[datetime, UUID] | None) -> list[Run]:
+        """The next runs. Raises Erased, NotFound once the session is not the caller's to read any more."""
+
+        async def work(tx: ReadTransaction) -> list[Run]:
+            await session_by_id(context, tx, session_id)
+            return await runs.page(tx, session_id, after, PAGE)
+
+        return await self._parts.database.read(context.scope, work)
 
     async def _run_line(self, context: RequestContext, manifest_id: UUID) -> RunLine | None:
         try:
@@ -188,6 +209,8 @@ class Transfer:
 
 def _read(raw: bytes, number: int) -> SessionLine | RunLine:
     value = parse(raw)
+    if isinstance(value, dict) and value.get("type") == "error":
+        raise InvalidRequest(f"Line {number} says that the export was cut off: it is not whole.")
     try:
         if isinstance(value, dict) and value.get("type") == "session":
             return SessionLine.model_validate(value)

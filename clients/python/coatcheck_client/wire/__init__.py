@@ -40,9 +40,12 @@ from coatcheck_client.wire.compaction import (
 )
 from coatcheck_client.wire.delegation import DelegationCreate, DelegationOut, DelegationPage
 from coatcheck_client.wire.lifecycle import (
+    ErasureOut,
+    ReceiptIn,
     TenantLimits,
     TenantLimitsOut,
     UsageOut,
+    VerifiedOut,
 )
 from coatcheck_client.wire.people import (
     MembershipCreate,
@@ -92,6 +95,7 @@ __all__ = [
     "DelegationPage",
     "EntryOut",
     "EntryPage",
+    "ErasureOut",
     "FindingOut",
     "FormatName",
     "HandoffOut",
@@ -116,6 +120,7 @@ __all__ = [
     "RecallHit",
     "RecallRequest",
     "RecallResponse",
+    "ReceiptIn",
     "RedactionCounts",
     "RepairRequest",
     "RoleName",
@@ -138,6 +143,7 @@ __all__ = [
     "TenantPage",
     "TokenCount",
     "UsageOut",
+    "VerifiedOut",
     "WarningOut",
     "WindowCounts",
     "WindowIn",
