@@ -41,6 +41,8 @@ READ_BY_US = (
     wire.TeamCreate,
     wire.MembershipCreate,
     wire.DelegationCreate,
+    wire.TenantLimits,
+    wire.ReceiptIn,
     wire.Problem,
 )
 """Models that FastAPI does not see, because we read and write them ourselves."""
