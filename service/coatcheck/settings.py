@@ -109,6 +109,8 @@ class Settings(BaseSettings):
     reconcile_interval_s: Seconds = 2
     outbox_max_attempts: int = Field(default=8, ge=1)
     index_flush_interval_s: Seconds = 3
+    housekeeping_interval_s: Seconds = 60
+    """How often retention is applied."""
     stage_limit_s: Seconds = 120
     watchdog_grace_s: Seconds = 10
 

@@ -98,7 +98,7 @@ def test_every_write_with_a_body_documents_it(made: dict[str, Any]) -> None:
     assert bodies == {
         "POST /v1/compactions", "POST /v1/recall", "PATCH /v1/sessions/{session_id}", "POST /v1/import", "POST /v1/admin/scan",
         "POST /v1/admin/repair", "POST /v1/admin/keys", "POST /v1/admin/tenants", "POST /v1/erasures/verify",
-            "PUT /v1/admin/tenants/{tenant_id}/limits",
+            "PUT /v1/admin/tenants/{tenant_id}/limits", "PUT /v1/admin/retention",
         "POST /v1/cache/lookup", "POST /v1/cache/store", "POST /v1/cache/purge",
         "POST /v1/admin/principals",
         "PATCH /v1/admin/principals/{principal_id}", "POST /v1/admin/teams", "POST /v1/admin/memberships", "POST /v1/delegations",

@@ -23,7 +23,7 @@ COMMANDS = {
 GROUPS = {
     "keys": {"create", "list", "revoke", "rotate"},
     "tenants": {"create", "list", "limits"},
-    "sessions": {"list", "show", "delete", "visibility"},
+    "sessions": {"list", "show", "delete", "visibility", "retention"},
     "cache": {"stats", "purge"},
     "models": {"status", "warm"},
 }

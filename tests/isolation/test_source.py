@@ -28,6 +28,7 @@ TENANT_WALKS = {
     "app.directory",
     "app.offline",
     "memory.cache_expiry",
+    "memory.housekeeping",
     "memory.keys",
     "memory.limits",
     "memory.readiness",

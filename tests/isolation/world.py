@@ -19,7 +19,15 @@ from tests.isolation.town import Person, left_by
 
 CANARY = "canary-" + secret.word(16)
 
-OF_THE_TENANT = {Operation.SCAN, Operation.REPAIR, Operation.RECONCILE, Operation.REDACT, Operation.TENANTS, Operation.PRINCIPALS}
+OF_THE_TENANT = {
+    Operation.SCAN,
+    Operation.REPAIR,
+    Operation.RECONCILE,
+    Operation.REDACT,
+    Operation.TENANTS,
+    Operation.PRINCIPALS,
+    Operation.RETENTION,
+}
 """What concerns the tenant as a whole, and is not for a credential that is kept to some sessions."""
 
 Headers = dict[str, str]

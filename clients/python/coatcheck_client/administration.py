@@ -8,7 +8,7 @@ from uuid import UUID
 
 from coatcheck_client.flows import Flow, Pause, Send, json_body, read, request, without_nulls
 from coatcheck_client.operations import JSON
-from coatcheck_client.wire import JobOut, KeyOut, KeyPage, TenantLimits, TenantLimitsOut, TenantOut, TenantPage
+from coatcheck_client.wire import JobOut, KeyOut, KeyPage, RetentionPolicy, TenantLimits, TenantLimitsOut, TenantOut, TenantPage
 
 Progress = Callable[[JobOut], None]
 FIRST_POLL_S = 0.05
@@ -96,6 +96,17 @@ def set_tenant_limits(tenant_id: UUID | str, limits: TenantLimits) -> Flow[Tenan
     """Sets all of a tenant's own limits; what is null is the installation's default."""
     body = json_body(limits.model_dump(exclude_none=True))
     return (yield from read(Send("PUT", f"/v1/admin/tenants/{tenant_id}/limits", body, headers=JSON), TenantLimitsOut))
+
+
+def retention() -> Flow[RetentionPolicy]:
+    """For how many days sessions are kept, by kind."""
+    return (yield from read(Send("GET", "/v1/admin/retention"), RetentionPolicy))
+
+
+def set_retention(policy: RetentionPolicy) -> Flow[RetentionPolicy]:
+    """Sets all of it; what is null is kept until somebody erases it."""
+    body = json_body(policy.model_dump(exclude_none=True))
+    return (yield from read(Send("PUT", "/v1/admin/retention", body, headers=JSON), RetentionPolicy))
 
 
 def _job(kind: str, options: dict[str, bool], on_progress: Progress | None) -> Flow[JobOut]:

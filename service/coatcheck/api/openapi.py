@@ -43,6 +43,7 @@ READ_BY_US = (
     wire.DelegationCreate,
     wire.TenantLimits,
     wire.ReceiptIn,
+    wire.RetentionPolicy,
     wire.Problem,
 )
 """Models that FastAPI does not see, because we read and write them ourselves."""

@@ -161,6 +161,7 @@ async def composed(
         # The rules are compiled once for each machine and loaded once for each process: not while the first caller waits.
         background.append(asyncio.create_task(asyncio.to_thread(on.redactor.warm)))
         background.append(asyncio.create_task(CacheExpiry(parts).run()))
+        background.append(asyncio.create_task(use_cases.housekeeper.run()))
         if settings.embedded and alone:
             background.append(asyncio.create_task(_flush(on, parts)))
         if parts.standing.building:

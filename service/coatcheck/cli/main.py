@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from coatcheck.cli import access, caching, compacting, integrity, limits, machine, output, reading, sessions
+from coatcheck.cli import access, caching, compacting, integrity, limits, machine, output, reading, retention, sessions
 from coatcheck.cli.demo import command as demo
 
 app = typer.Typer(
@@ -35,6 +35,7 @@ app.add_typer(access.keys, name="keys")
 access.tenants.command(name="limits")(limits.limits)
 app.add_typer(access.tenants, name="tenants")
 app.add_typer(caching.cache, name="cache")
+sessions.sessions.command(name="retention")(retention.retention)
 app.add_typer(sessions.sessions, name="sessions")
 app.command(name="export")(sessions.export)
 app.command(name="import")(sessions.import_)

@@ -27,6 +27,7 @@ class Operation(StrEnum):
     DELEGATE = "delegate"
     PRINCIPALS = "principals"
     AUDIT = "audit"
+    RETENTION = "retention"
 
 
 MEMBER: frozenset[str] = frozenset(

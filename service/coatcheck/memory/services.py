@@ -15,6 +15,7 @@ from coatcheck.memory.delegations import Delegations
 from coatcheck.memory.erasing import Eraser
 from coatcheck.memory.finish import Finisher
 from coatcheck.memory.forget import Forget
+from coatcheck.memory.housekeeping import Housekeeper
 from coatcheck.memory.importing import Importer
 from coatcheck.memory.integrity import Scanner
 from coatcheck.memory.jobs import JobKind, Jobs
@@ -30,6 +31,7 @@ from coatcheck.memory.reconcile import Reconciler
 from coatcheck.memory.repair import Repair
 from coatcheck.memory.rescan import Rescan
 from coatcheck.memory.response_cache import ResponseCache
+from coatcheck.memory.retention import Retention
 from coatcheck.memory.sessions import Sessions
 from coatcheck.memory.teams import Teams
 from coatcheck.memory.tenant_limits import TenantLimitsAdmin
@@ -86,6 +88,7 @@ class Services:
     erase_session: Callable[[Context, UUID], Awaitable[UUID]]
     erase_manifest: Callable[[Context, UUID], Awaitable[UUID]]
     receipts: Receipts
+    retention: Retention
     export_session: Callable[[Context, UUID], Awaitable[AsyncIterator[bytes]]]
     import_lines: Callable[[Context, AsyncIterator[bytes]], Awaitable[ImportResponse]]
     start_job: StartJob
@@ -119,6 +122,7 @@ class UseCases:
     eraser: Eraser
     repair: Repair
     jobs: Jobs
+    housekeeper: Housekeeper
 
 
 def build(parts: Collaborators) -> UseCases:
@@ -136,6 +140,7 @@ def build(parts: Collaborators) -> UseCases:
     transfer, keys, tenants = Transfer(parts, reading, Importer(parts, finisher)), Keys(parts), Tenants(parts)
     tenant_limits = TenantLimitsAdmin(parts)
     cache, purging = ResponseCache(parts), CachePurging(parts)
+    retention = Retention(parts)
     services = Services(
         compact=compact,
         recall=Recall(parts, presenter),
@@ -149,6 +154,7 @@ def build(parts: Collaborators) -> UseCases:
         erase_session=forget.session,
         erase_manifest=forget.manifest,
         receipts=Receipts(parts),
+        retention=retention,
         export_session=transfer.export_session,
         import_lines=transfer.import_lines,
         start_job=jobs.start,
@@ -170,4 +176,4 @@ def build(parts: Collaborators) -> UseCases:
         delegations=Delegations(parts),
         readiness=Readiness(parts),
     )
-    return UseCases(services, compact, reconciler, projector, eraser, repair, jobs)
+    return UseCases(services, compact, reconciler, projector, eraser, repair, jobs, Housekeeper(parts, retention))

@@ -42,6 +42,7 @@ from coatcheck_client.wire.delegation import DelegationCreate, DelegationOut, De
 from coatcheck_client.wire.lifecycle import (
     ErasureOut,
     ReceiptIn,
+    RetentionPolicy,
     TenantLimits,
     TenantLimitsOut,
     UsageOut,
@@ -123,6 +124,7 @@ __all__ = [
     "ReceiptIn",
     "RedactionCounts",
     "RepairRequest",
+    "RetentionPolicy",
     "RoleName",
     "ScanRequest",
     "SegmentCounts",

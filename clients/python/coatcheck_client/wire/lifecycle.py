@@ -76,3 +76,15 @@ class VerifiedOut(Response):
     """Whether a receipt is this service's, as it stands."""
 
     valid: bool
+
+
+Days = Annotated[int, Field(ge=1, le=36_500)]
+
+
+class RetentionPolicy(Request):
+    """The most days that sessions of a kind are kept after the last thing was added; null is until somebody erases them."""
+
+    conversation: Days | None = None
+    personal: Days | None = None
+    team: Days | None = None
+    public: Days | None = None
