@@ -56,6 +56,10 @@ class Settings(BaseSettings):
     redaction_rules: Path | None = None
     """Rules of the operator's own, beside ours: a file in kingfisher's YAML. Another file is another rule revision."""
     public_url: str | None = None
+    outbound_allow_private: bool = False
+    """Fetch issuers' keys from private addresses too. Link-local ones are never fetched from."""
+    outbound_allow_loopback: bool = False
+    """Fetch from this machine too, then by http as well: for a development issuer."""
     allow_root_home: bool = False
     """Embedded data under root's home: the embedded server then opens every parent folder to other users."""
 

@@ -28,6 +28,7 @@ class Ids:
     key: UUID = UNKNOWN
     principal: UUID = UNKNOWN
     team: UUID = UNKNOWN
+    issuer: str = "https://nobody.example/"
     delegation: UUID = UNKNOWN
     scan: UUID = UNKNOWN
     repair: UUID = UNKNOWN
@@ -143,6 +144,15 @@ EVERY_OPERATION: dict[tuple[str, str], Row] = {
         Operation.DELEGATE, "/v1/delegations", {"name": "n", "audience": ["api"], "operations": ["delegate"]}, status=201
     ),
     ("DELETE", "/v1/delegations/{delegation_id}"): Row(Operation.DELEGATE, "/v1/delegations/{delegation}", status=204),
+    ("GET", "/v1/admin/issuers"): Row(Operation.TENANTS, "/v1/admin/issuers"),
+    ("POST", "/v1/admin/issuers"): Row(
+        Operation.TENANTS,
+        "/v1/admin/issuers",
+        {"issuer": f"https://{UNKNOWN}.example/", "jwks_uri": "https://keys.example/jwks", "audience": "coatcheck"},
+        status=201,
+    ),
+    ("DELETE", "/v1/admin/issuers"): Row(Operation.TENANTS, "/v1/admin/issuers?issuer={issuer}", status=204),
+    ("GET", "/v1/admin/audit"): Row(Operation.AUDIT, "/v1/admin/audit"),
     ("GET", "/v1/admin/principals"): Row(Operation.PRINCIPALS, "/v1/admin/principals"),
     ("POST", "/v1/admin/principals"): Row(Operation.PRINCIPALS, "/v1/admin/principals", {"name": "n"}, status=201),
     ("GET", "/v1/admin/principals/{principal_id}"): Row(Operation.PRINCIPALS, "/v1/admin/principals/{principal}"),

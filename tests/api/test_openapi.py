@@ -101,7 +101,8 @@ def test_every_write_with_a_body_documents_it(made: dict[str, Any]) -> None:
             "PUT /v1/admin/tenants/{tenant_id}/limits", "PUT /v1/admin/retention",
         "POST /v1/cache/lookup", "POST /v1/cache/store", "POST /v1/cache/purge",
         "POST /v1/admin/principals",
-        "PATCH /v1/admin/principals/{principal_id}", "POST /v1/admin/teams", "POST /v1/admin/memberships", "POST /v1/delegations",
+        "PATCH /v1/admin/principals/{principal_id}",
+        "POST /v1/admin/teams", "POST /v1/admin/memberships", "POST /v1/delegations", "POST /v1/admin/issuers",
     }  # fmt: skip
 
 

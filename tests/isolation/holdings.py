@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from tests.api.operations import Ids
 from tests.contract.working import followed
@@ -29,6 +29,8 @@ async def holdings_of(person: Person, mark: str) -> Ids:
     asked = {"name": mark, "audience": ["api"], "operations": ["read"]}
     delegation = await person.http.post("/v1/delegations", json=asked)
     assert delegation.status_code == 201, delegation.text
+    issuer = f"https://{mark}.example/{uuid4()}"
+    await _made(person, "issuers", issuer=issuer, jwks_uri="https://keys.example/jwks", audience="coatcheck")
     jobs = {}
     for name, kind in JOBS.items():
         started = await person.http.post(f"/v1/admin/{kind}")
@@ -44,6 +46,7 @@ async def holdings_of(person: Person, mark: str) -> Ids:
         tenant=tenant.json()["tenant_id"],
         erasure=erased.json()["erasure_id"],
         team=UUID(team["team_id"]),
+        issuer=issuer,
         delegation=UUID(delegation.json()["delegation_id"]),
         principal=UUID(principal["principal_id"]),
         **jobs,

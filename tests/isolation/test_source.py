@@ -29,6 +29,7 @@ TENANT_WALKS = {
     "app.offline",
     "memory.cache_expiry",
     "memory.housekeeping",
+    "memory.issuers",
     "memory.keys",
     "memory.limits",
     "memory.readiness",
@@ -41,12 +42,13 @@ TENANT_WALKS = {
 """Who may enter a tenant that no caller's context named: starts, workers and the directory of credentials."""
 
 MADE_AT_IMPORT = {
-    "Anthropic", "ARRAY", "APIRouter", "Decision", "Depends", "Field", "IndexedField", "NewType", "OpenAIChat", "OpenAIResponses",
-    "PackagedModel", "Path", "Prefixes", "Query", "Question", "SnowballStemmer", "Tool", "TypeVar", "UUID", "bulk.insert",
-    "bulk.unnested", "bytes", "chr", "datetime", "dict.fromkeys", "frozenset", "json.JSONEncoder", "models.StrictModeConfig",
-    "postgresql.dialect", "range", "re.compile", "regex.compile", "sa.CheckConstraint", "sa.Column", "sa.ForeignKey",
-    "sa.ForeignKeyConstraint", "sa.Index", "sa.MetaData", "sa.TIMESTAMP", "sa.Table", "sa.UniqueConstraint", "sa.func.now",
-    "sa.text", "str.maketrans", "structlog.get_logger", "timedelta", "tuple", "typer.Argument", "typer.Option", "typer.Typer",
+    "Anthropic", "APIRouter", "ARRAY", "bulk.insert", "bulk.unnested", "bytes", "chr", "datetime", "Decision", "Depends",
+    "dict.fromkeys", "Field", "frozenset", "IndexedField", "ipaddress.ip_network", "ipaddress.IPv6Network", "json.JSONEncoder",
+    "models.StrictModeConfig", "NewType", "OpenAIChat", "OpenAIResponses", "PackagedModel", "Path", "postgresql.dialect",
+    "Prefixes", "Query", "Question", "range", "re.compile", "regex.compile", "sa.CheckConstraint", "sa.Column", "sa.ForeignKey",
+    "sa.ForeignKeyConstraint", "sa.func.now", "sa.Index", "sa.MetaData", "sa.Table", "sa.text", "sa.TIMESTAMP",
+    "sa.UniqueConstraint", "SnowballStemmer", "str.maketrans", "structlog.get_logger", "timedelta", "Tool", "tuple",
+    "typer.Argument", "typer.Option", "typer.Typer", "TypeVar", "UUID",
 }  # fmt: skip
 """Values, patterns, statements, declarations. A client, a pool, a cache or a lock is none of them."""
 

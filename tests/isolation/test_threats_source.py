@@ -19,9 +19,10 @@ SENDS = {
 MAY_SEND = {
     "app.compose",  # its own host's name, for the owner of a lease
     "app.serve",  # the socket that it listens on; its own probes
+    "outbound.client",  # the one guarded client: keys of issuers that the installation's operator has named
 }
-"""What a request names is never fetched. The database, the index and model files are reached by their own libraries, at
-addresses that the settings give."""
+"""What a request names is never fetched, but by the guarded client. The database, the index and model files are reached by
+their own libraries, at addresses that the settings give."""
 
 TOUCHES = {
     "read_text", "write_text", "read_bytes", "write_bytes", "mkdir", "mkdtemp", "rmtree", "copytree", "rename", "unlink",

@@ -27,6 +27,7 @@ OF_THE_TENANT = {
     Operation.TENANTS,
     Operation.PRINCIPALS,
     Operation.RETENTION,
+    Operation.AUDIT,
 }
 """What concerns the tenant as a whole, and is not for a credential that is kept to some sessions."""
 

@@ -10,11 +10,13 @@ from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Scope
 
 from coatcheck.api import (
+    audit,
     cache,
     compactions,
     delegations,
     erasures,
     imports,
+    issuers,
     jobs,
     keys,
     manifests,
@@ -53,6 +55,8 @@ ROUTERS = (
     tenants,
     retention,
     people,
+    issuers,
+    audit,
     delegations,
     cache,
     probes,

@@ -12,6 +12,7 @@ from coatcheck.domain.errors import (
     Draining,
     Forbidden,
     InvalidRequest,
+    IssuerUnavailable,
     MalformedJson,
     Overloaded,
     RateLimited,
@@ -37,6 +38,7 @@ _EVERYWHERE: tuple[type[CoatcheckError], ...] = (
     Overloaded,
     Draining,
     StoreUnavailable,
+    IssuerUnavailable,
 )
 
 

@@ -44,6 +44,7 @@ READ_BY_US = (
     wire.TenantLimits,
     wire.ReceiptIn,
     wire.RetentionPolicy,
+    wire.IssuerCreate,
     wire.Problem,
 )
 """Models that FastAPI does not see, because we read and write them ourselves."""
@@ -58,7 +59,12 @@ def document(app: FastAPI) -> dict[str, Any]:
     components = made.setdefault("components", {})
     components["schemas"] = dict(sorted({**components.get("schemas", {}), **definitions["$defs"]}.items()))
     components["securitySchemes"] = {
-        "apiKey": {"type": "http", "scheme": "bearer", "description": "`ck_<tenant>_<key id>_<secret>`, or a delegation `cd_...`"}
+        "apiKey": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "`ck_<tenant>_<key id>_<secret>`, a delegation `cd_...`, or a signed token (JWT) of an issuer that the "
+            "installation knows",
+        }
     }
     made["security"] = [{"apiKey": []}]
     for operation in _operations(made):

@@ -34,7 +34,9 @@ from coatcheck.domain.errors import CoatcheckError, IndexUnavailable, RefusedToS
 from coatcheck.domain.identifiers import utc_now, uuid7
 from coatcheck.identity import root_key
 from coatcheck.identity.authenticate import Authenticator
+from coatcheck.identity.key_sets import KeySets
 from coatcheck.identity.keyring import Keyring
+from coatcheck.identity.tokens import TokenVerifier
 from coatcheck.index.passages import dense_worthy
 from coatcheck.memory import services, startup
 from coatcheck.memory.cache_expiry import CacheExpiry
@@ -49,6 +51,8 @@ from coatcheck.ops.metrics import Metrics
 from coatcheck.ops.progress import ProgressBoard, standard_stages
 from coatcheck.ops.slots import FairSlots
 from coatcheck.ops.watchdog import Watchdog
+from coatcheck.outbound.client import Outbound
+from coatcheck.outbound.guard import Allowance
 from coatcheck.settings import Settings, armed_crash_points, cache_dir
 from coatcheck.store.database import Database
 
@@ -139,7 +143,10 @@ async def composed(
         if alone:
             await _catch_up(on, parts, use_cases, starting)
         gate = Gate(settings.max_in_flight)
-        authenticator = Authenticator(StoreDirectory(database), on.keyring, utc_now)
+        credentials = StoreDirectory(database)
+        key_sets = KeySets(parts.outbound.get)
+        stack.push_async_callback(key_sets.close)
+        authenticator = Authenticator(credentials, on.keyring, utc_now, TokenVerifier(credentials, key_sets))
         mcp = McpDoor(counted(use_cases.services, parts.metrics))
         stack.push_async_callback(mcp.close)
         asgi = create_api(
@@ -224,6 +231,7 @@ def _parts(on: Foundations, database: Database, owner: str) -> Collaborators:
         progress=on.board,
         generation=on.generation.generation,
         owner=owner,
+        outbound=Outbound(Allowance(settings.outbound_allow_private, settings.outbound_allow_loopback)),
         standing=Standing(building=on.generation.building),
     )
 

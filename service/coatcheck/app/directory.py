@@ -9,7 +9,7 @@ from uuid import UUID
 from coatcheck.domain.scopes import NIL
 from coatcheck.identity.doors import Door
 from coatcheck.identity.operations import Role
-from coatcheck.identity.ports import KeyRecord
+from coatcheck.identity.ports import IssuerRecord, KeyRecord, SubjectRecord
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.store import delegations, directory, issuers, principals
 from coatcheck.store.database import Database, WorkerTransaction
@@ -26,6 +26,13 @@ class StoreDirectory:
 
     async def find_key(self, tenant_id: UUID, key_id: UUID) -> KeyRecord | None:
         return await self._database.work(tenant_scope(tenant_id), lambda tx: _find_key(tx, key_id))
+
+    async def find_issuer(self, issuer: str) -> IssuerRecord | None:
+        row = await self._database.directory(lambda tx: issuers.find(tx, issuer))
+        return None if row is None else IssuerRecord(row.issuer, row.tenant_id, row.jwks_uri, row.audience)
+
+    async def find_subject(self, tenant_id: UUID, issuer: str, subject: str) -> SubjectRecord | None:
+        return await self._database.work(tenant_scope(tenant_id), lambda tx: _find_subject(tx, issuer, subject))
 
     async def find_delegation(self, tenant_id: UUID, delegation_id: UUID) -> KeyRecord | None:
         return await self._database.work(tenant_scope(tenant_id), lambda tx: _find_delegation(tx, delegation_id))
@@ -48,6 +55,21 @@ async def _find_key(tx: WorkerTransaction, key_id: UUID) -> KeyRecord | None:
         sessions=row.sessions,
         expires_at=row.expires_at,
         revoked_at=row.revoked_at,
+        role=Role(principal.role),
+        principal_active=principal.status == "active",
+        tenant_active=tenant.status == "active",
+        teams=principal.teams,
+        permission_revision=tenant.permission_revision,
+    )
+
+
+async def _find_subject(tx: WorkerTransaction, issuer: str, subject: str) -> SubjectRecord | None:
+    principal = await principals.find_by_subject(tx, issuer, subject)
+    tenant = await directory.find_tenant(tx)
+    if principal is None or tenant is None:
+        return None
+    return SubjectRecord(
+        principal_id=principal.principal_id,
         role=Role(principal.role),
         principal_active=principal.status == "active",
         tenant_active=tenant.status == "active",

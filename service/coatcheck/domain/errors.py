@@ -179,6 +179,24 @@ class IndexUnavailable(CoatcheckError):
     slug, status, retryable, retry_after_s = "index-unavailable", 503, True, 5
 
 
+class IssuerUnavailable(CoatcheckError):
+    """The keys of the token's issuer cannot be had for now."""
+
+    slug, status, retryable, retry_after_s = "issuer-unavailable", 503, True, 30
+
+
+class OutboundFailed(CoatcheckError):
+    """An address outside of the service could not be fetched from."""
+
+    slug, status, retryable, retry_after_s = "outbound-failed", 503, True, 30
+
+
+class OutboundRefused(CoatcheckError):
+    """The address is not one that this service fetches from."""
+
+    slug, status = "outbound-refused", 422
+
+
 class StageUnavailable(CoatcheckError):
     """A stage of the pipeline has no model, or its model failed or was late."""
 

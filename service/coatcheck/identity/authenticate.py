@@ -1,7 +1,7 @@
 """From an Authorization header to a request context.
 
 No credential, a malformed one, an unknown key, a wrong secret, a revoked or expired key, an inactive principal or tenant: one
-answer, after the same work. Only what is no key at all is spared the directory, so that strangers cannot make it work.
+answer, after the same work. Only what is no credential at all is spared the directory, so that strangers cannot make it work.
 """
 
 from __future__ import annotations
@@ -15,23 +15,29 @@ from coatcheck.domain.ports import Clock
 from coatcheck.identity.context import Credential, CredentialKind, RequestContext
 from coatcheck.identity.credentials import ApiKey, new_api_key
 from coatcheck.identity.credentials import bearer_api_key as read_bearer
+from coatcheck.identity.credentials import bearer_token as read_token
 from coatcheck.identity.doors import Door
 from coatcheck.identity.keyring import KEY_BYTES, Keyring
 from coatcheck.identity.ports import KeyDirectory, KeyRecord
+from coatcheck.identity.tokens import TokenVerifier
 
 
 class Authenticator:
     """Verifies credentials. Nothing is remembered between requests: a revoked key is refused at once."""
 
-    def __init__(self, directory: KeyDirectory, keyring: Keyring, clock: Clock) -> None:
+    def __init__(self, directory: KeyDirectory, keyring: Keyring, clock: Clock, tokens: TokenVerifier | None = None) -> None:
         self._directory = directory
         self._keyring = keyring
         self._clock = clock
+        self._tokens = tokens
         self._nobody = new_api_key(UUID(int=1), UUID(int=1))
         self._no_hash = secrets.token_bytes(KEY_BYTES)
 
     async def authenticate(self, authorization: str | None, door: Door = Door.API) -> RequestContext:
-        """The caller's context. Raises Unauthenticated, always with the same detail, and StoreUnavailable."""
+        """The caller's context. Raises Unauthenticated, always with the same detail, StoreUnavailable and IssuerUnavailable."""
+        token = read_token(authorization)
+        if token is not None and self._tokens is not None:
+            return await self._tokens.context_of(token)
         presented = read_bearer(authorization)
         record = None
         if presented is not None:

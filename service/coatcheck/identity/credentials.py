@@ -16,8 +16,11 @@ from coatcheck.identity.context import CredentialKind
 
 SECRET_BYTES = 32
 MAX_HEADER_CHARS = 512
+MAX_TOKEN_CHARS = 8_192
+"""Looked at before anything of a token is parsed."""
 _PREFIXES = {CredentialKind.KEY: "ck", CredentialKind.DELEGATION: "cd"}
 _KEY = re.compile(r"(?P<prefix>c[kd])_(?P<tenant>[0-9a-f]{32})_(?P<key>[0-9a-f]{32})_(?P<secret>[A-Za-z0-9_-]{43})")
+_SIGNED = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 _BEARER = re.compile(r"bearer +(?P<token>[!-~]+) *", re.IGNORECASE)
 
 
@@ -48,6 +51,14 @@ def parse_api_key(text: str) -> ApiKey | None:
         return None
     kind = CredentialKind.KEY if match["prefix"] == _PREFIXES[CredentialKind.KEY] else CredentialKind.DELEGATION
     return ApiKey(UUID(match["tenant"]), UUID(match["key"]), match["secret"], kind)
+
+
+def bearer_token(authorization: str | None) -> str | None:
+    """The token in an Authorization header, when it has the form of a signed token and is no longer than one may be."""
+    if authorization is None or len(authorization) > MAX_TOKEN_CHARS:
+        return None
+    match = _BEARER.fullmatch(authorization)
+    return match["token"] if match and _SIGNED.fullmatch(match["token"]) else None
 
 
 def bearer_api_key(authorization: str | None) -> ApiKey | None:

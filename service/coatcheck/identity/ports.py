@@ -32,6 +32,42 @@ class KeyRecord:
     doors: frozenset[Door] = EVERY_DOOR
 
 
+@dataclass(frozen=True, slots=True)
+class IssuerRecord:
+    """A token issuer: the one tenant that it speaks for, where its keys are, and for whom its tokens must be."""
+
+    issuer: str
+    tenant_id: UUID
+    jwks_uri: str
+    audience: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectRecord:
+    """Whom an issuer means by a subject, with what the principal and its tenant allow now."""
+
+    principal_id: UUID
+    role: Role
+    principal_active: bool
+    tenant_active: bool
+    teams: frozenset[UUID]
+    permission_revision: int
+
+
+class TokenDirectory(Protocol):
+    """What tokens are looked up in. Every method raises StoreUnavailable."""
+
+    async def find_issuer(self, issuer: str) -> IssuerRecord | None: ...
+
+    async def find_subject(self, tenant_id: UUID, issuer: str, subject: str) -> SubjectRecord | None: ...
+
+
+class Fetch(Protocol):
+    """Gets a small document. Raises OutboundFailed, OutboundRefused."""
+
+    async def __call__(self, url: str) -> bytes: ...
+
+
 class KeyDirectory(Protocol):
     async def find_key(self, tenant_id: UUID, key_id: UUID) -> KeyRecord | None:
         """The key under the tenant it claims, or None. Asks the database the same way whether there is one or not.

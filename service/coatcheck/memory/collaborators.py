@@ -13,6 +13,7 @@ from coatcheck.memory.limits import Limiter
 from coatcheck.ops.metrics import Metrics
 from coatcheck.ops.progress import ProgressBoard
 from coatcheck.ops.slots import FairSlots
+from coatcheck.outbound.client import Outbound
 from coatcheck.settings import Settings
 from coatcheck.store.database import Database
 
@@ -65,4 +66,5 @@ class Collaborators:
     generation: Generation
     owner: str
     """Who holds the leases of this process; another start of the same process is another owner."""
+    outbound: Outbound
     standing: Standing = field(default_factory=Standing)

@@ -8,6 +8,7 @@ from typing import Protocol
 from uuid import UUID
 
 from coatcheck.identity.context import RequestContext
+from coatcheck.memory.auditing import Audit
 from coatcheck.memory.cache_purging import CachePurging
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.compact import Compact, Compacted, CompactionCommand
@@ -18,6 +19,7 @@ from coatcheck.memory.forget import Forget
 from coatcheck.memory.housekeeping import Housekeeper
 from coatcheck.memory.importing import Importer
 from coatcheck.memory.integrity import Scanner
+from coatcheck.memory.issuers import Issuers
 from coatcheck.memory.jobs import JobKind, Jobs
 from coatcheck.memory.keys import Keys, Tenants
 from coatcheck.memory.presenting import Presenter
@@ -108,6 +110,8 @@ class Services:
     principals: Principals
     teams: Teams
     delegations: Delegations
+    issuers: Issuers
+    audit: Audit
     readiness: Callable[[], Awaitable[ReadinessReport]]
 
 
@@ -174,6 +178,8 @@ def build(parts: Collaborators) -> UseCases:
         principals=Principals(parts),
         teams=Teams(parts),
         delegations=Delegations(parts),
+        issuers=Issuers(parts),
+        audit=Audit(parts),
         readiness=Readiness(parts),
     )
     return UseCases(services, compact, reconciler, projector, eraser, repair, jobs, Housekeeper(parts, retention))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -19,6 +20,14 @@ _PAGE = sa.text("""
     SELECT audit_id, principal_id, action, target_kind, target_id, occurred_at FROM audit
      WHERE tenant_id = :tenant AND (CAST(:after AS uuid) IS NULL OR audit_id > :after)
      ORDER BY audit_id LIMIT :limit
+""")
+
+
+_NEWEST = sa.text("""
+    SELECT audit_id, principal_id, action, target_kind, target_id, occurred_at FROM audit
+     WHERE tenant_id = :tenant AND (CAST(:principal AS uuid) IS NULL OR principal_id = :principal)
+       AND (CAST(:before AS uuid) IS NULL OR audit_id < :before)
+     ORDER BY audit_id DESC LIMIT :limit
 """)
 
 
@@ -54,7 +63,14 @@ async def record(
 async def page(tx: WorkerTransaction, after: UUID | None, limit: int) -> list[AuditRow]:
     """What was done, by id (and so by age) behind ``after``."""
     parameters = {"tenant": tx.scope.tenant_id, "after": after, "limit": limit}
-    return [
-        AuditRow(row.audit_id, row.principal_id, row.action, row.target_kind, row.target_id, row.occurred_at)
-        for row in await tx.connection.execute(_PAGE, parameters)
-    ]
+    return [_row(row) for row in await tx.connection.execute(_PAGE, parameters)]
+
+
+async def newest(tx: WorkerTransaction, principal_id: UUID | None, before: UUID | None, limit: int) -> list[AuditRow]:
+    """What was done, newest first, before ``before``; by one principal, when given."""
+    parameters = {"tenant": tx.scope.tenant_id, "principal": principal_id, "before": before, "limit": limit}
+    return [_row(row) for row in await tx.connection.execute(_NEWEST, parameters)]
+
+
+def _row(row: sa.Row[Any]) -> AuditRow:
+    return AuditRow(row.audit_id, row.principal_id, row.action, row.target_kind, row.target_id, row.occurred_at)

@@ -39,6 +39,7 @@ from coatcheck_client.wire.compaction import (
     WindowIn,
 )
 from coatcheck_client.wire.delegation import DelegationCreate, DelegationOut, DelegationPage
+from coatcheck_client.wire.issuers import AuditOut, AuditPage, IssuerCreate, IssuerOut, IssuerPage
 from coatcheck_client.wire.lifecycle import (
     ErasureOut,
     ReceiptIn,
@@ -80,6 +81,8 @@ from coatcheck_client.wire.recall import (
 
 __all__ = [
     "AnyText",
+    "AuditOut",
+    "AuditPage",
     "CacheCircumstances",
     "CacheLookup",
     "CacheLookupOut",
@@ -102,6 +105,9 @@ __all__ = [
     "HandoffOut",
     "ImportResponse",
     "IndexCounts",
+    "IssuerCreate",
+    "IssuerOut",
+    "IssuerPage",
     "JobOut",
     "KeyCreate",
     "KeyOut",

@@ -1,0 +1,117 @@
+"""Signed bearer tokens (JWT in the manner of RFC 9068): whose they are, and what of their principal's rights they use.
+
+The issuer decides the tenant, its subject the principal, the principal's role the operations; a ``scope`` narrows them. Nothing
+else in a token counts: not a tenant, a role or a group that it names, nor a key or an address of keys in its header.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from coatcheck.domain.errors import Unauthenticated
+from coatcheck.identity.context import Credential, CredentialKind, RequestContext
+from coatcheck.identity.key_sets import ALGORITHMS, KeySets
+from coatcheck.identity.ports import IssuerRecord, TokenDirectory
+
+LEEWAY_S = 30
+"""How far two clocks may be apart."""
+TYPES = frozenset({None, "jwt", "at+jwt", "application/at+jwt"})
+"""No identity of another kind that the same issuer signs: a logout, a DPoP proof, a security event."""
+REQUIRED = ["iss", "sub", "aud", "exp", "iat"]
+MAX_KID_CHARS = 256
+_ISSUER = re.compile(r"[\x21-\x7e]{1,500}")
+_SUBJECT = re.compile(r"[\x20-\x7e]{1,255}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Claims:
+    subject: str
+    scope: frozenset[str] | None
+    expires_at: datetime
+
+
+class TokenVerifier:
+    """Turns a token into its principal's context. The principal's rights are read anew for each request."""
+
+    def __init__(self, directory: TokenDirectory, key_sets: KeySets) -> None:
+        self._directory = directory
+        self._key_sets = key_sets
+
+    async def context_of(self, token: str) -> RequestContext:
+        """Raises Unauthenticated, always with the same detail; StoreUnavailable; IssuerUnavailable."""
+        named = _named_in(token)
+        if named is None:
+            raise Unauthenticated
+        kid, issuer_name = named
+        issuer = await self._directory.find_issuer(issuer_name)
+        if issuer is None:
+            raise Unauthenticated
+        key = await self._key_sets.find(issuer.jwks_uri, kid)
+        claims = _verified(token, key, issuer) if key is not None else None
+        if claims is None:
+            raise Unauthenticated
+        return await self._context(issuer, claims)
+
+    async def _context(self, issuer: IssuerRecord, claims: _Claims) -> RequestContext:
+        tenant_id: UUID = issuer.tenant_id
+        subject = await self._directory.find_subject(tenant_id, issuer.issuer, claims.subject)
+        if subject is None or not (subject.principal_active and subject.tenant_active):
+            raise Unauthenticated
+        granted = subject.role.grants
+        return RequestContext(
+            tenant_id=tenant_id,
+            principal_id=subject.principal_id,
+            credential=Credential(CredentialKind.TOKEN, issuer.issuer, claims.expires_at),
+            operations=granted if claims.scope is None else granted & claims.scope,
+            sessions=None,
+            teams=subject.teams,
+            permission_revision=subject.permission_revision,
+        )
+
+
+def _named_in(token: str) -> tuple[str, str] | None:
+    """The key and the issuer that a token names, before anything of it is proven. None for what cannot be one of ours."""
+    import jwt
+
+    try:
+        unproven = jwt.decode_complete(token, options={"verify_signature": False})
+    except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
+        return None
+    header, issuer = unproven["header"], unproven["payload"].get("iss")
+    kind, kid = header.get("typ"), header.get("kid")
+    if header.get("alg") not in ALGORITHMS or "crit" in header or "b64" in header:
+        return None
+    if not (kind is None or isinstance(kind, str)) or (kind.lower() if kind else None) not in TYPES:
+        return None
+    if not isinstance(kid, str) or not 0 < len(kid) <= MAX_KID_CHARS:
+        return None
+    return (kid, issuer) if isinstance(issuer, str) and _ISSUER.fullmatch(issuer) else None
+
+
+def _verified(token: str, key: Any, issuer: IssuerRecord) -> _Claims | None:
+    """The claims that are proven. The key's own algorithm is used, whatever the token says."""
+    import jwt
+
+    try:
+        claims = jwt.decode(
+            token,
+            key,
+            algorithms=[key.algorithm_name],
+            audience=issuer.audience,
+            issuer=issuer.issuer,
+            leeway=LEEWAY_S,
+            options={"require": REQUIRED},
+        )
+        expires_at = datetime.fromtimestamp(int(claims["exp"]), UTC)
+    except (jwt.PyJWTError, ValueError, TypeError, OverflowError, OSError, RecursionError):
+        return None
+    subject, scope = claims["sub"], claims.get("scope")
+    if not isinstance(subject, str) or not _SUBJECT.fullmatch(subject):
+        return None
+    if "scope" in claims and not isinstance(scope, str):
+        return None
+    return _Claims(subject, None if scope is None else frozenset(scope.split(" ")), expires_at)

@@ -1,0 +1,42 @@
+"""The audit: who did what to which id in this tenant, newest first."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from coatcheck.identity.context import RequestContext
+from coatcheck.memory.collaborators import Collaborators
+from coatcheck.memory.pages import page_of
+from coatcheck.store import audit
+from coatcheck.store.audit import AuditRow
+from coatcheck.store.database import WorkerTransaction
+from coatcheck_client.wire import AuditOut, AuditPage
+
+
+class Audit:
+    """The use case behind ``/v1/admin/audit``."""
+
+    def __init__(self, parts: Collaborators) -> None:
+        self._parts = parts
+
+    async def page(self, context: RequestContext, principal_id: UUID | None, page_size: int, page_token: str | None) -> AuditPage:
+        """All that was done, or what one principal did."""
+        context.require_for_tenant("audit")
+
+        async def before(tx: WorkerTransaction, position: str | None, limit: int) -> list[AuditRow]:
+            return await audit.newest(tx, principal_id, UUID(position) if position else None, limit)
+
+        listing = f"audit {principal_id or ''}"
+        rows, token = await page_of(self._parts, context, listing, page_size, page_token, before, lambda row: str(row.audit_id))
+        return AuditPage(records=[_out(row) for row in rows], next_page_token=token)
+
+
+def _out(row: AuditRow) -> AuditOut:
+    return AuditOut(
+        audit_id=row.audit_id,
+        principal_id=row.principal_id,
+        action=row.action,
+        target_kind=row.target_kind,
+        target_id=row.target_id,
+        occurred_at=row.occurred_at,
+    )

@@ -1,0 +1,1 @@
+"""The guarded client, against a network that the tests make up."""

@@ -1,0 +1,50 @@
+"""A web server on this machine for tests: answers with what it is told, and counts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class WebServer:
+    """``answer`` is sent whole, head included, for each request; ``pause_s`` before it."""
+
+    port: int = 0
+    answer: bytes = b""
+    pause_s: float = 0.0
+    requests: list[bytes] = field(default_factory=list)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/jwks"
+
+    def says(self, body: bytes, status: str = "200 OK", **headers: str) -> None:
+        head = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
+        self.answer = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n{head}\r\n".encode() + body
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            self.requests.append(await reader.readuntil(b"\r\n\r\n"))
+            self.asked.set()
+            await asyncio.sleep(self.pause_s)
+            writer.write(self.answer)
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def web_server() -> AsyncIterator[WebServer]:
+    made = WebServer()
+    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
+    made.port = server.sockets[0].getsockname()[1]
+    try:
+        yield made
+    finally:
+        server.close()

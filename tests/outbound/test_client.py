@@ -1,0 +1,134 @@
+"""The client against a real socket: it goes to the address that was judged, follows nothing, and gives up in time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+
+from coatcheck.domain.errors import OutboundFailed, OutboundRefused
+from coatcheck.outbound.client import Outbound
+from coatcheck.outbound.guard import Allowance
+from tests.outbound.network import WebServer, web_server
+
+LOCAL = Allowance(loopback=True)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[WebServer]:
+    async with web_server() as made:
+        made.says(b'{"keys": []}')
+        yield made
+
+
+def resolving(*answers: list[str]) -> Outbound:
+    """A client whose names resolve to these, one answer after the other."""
+    left = list(answers)
+
+    async def resolver(host: str, port: int) -> list[str]:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    return Outbound(LOCAL, resolver=resolver)
+
+
+async def test_a_body_is_fetched(server: WebServer) -> None:
+    assert await Outbound(LOCAL).get(server.url) == b'{"keys": []}'
+    (asked,) = server.requests
+    assert asked.startswith(b"GET /jwks HTTP/1.1\r\n")
+    assert b"cookie" not in asked.lower()
+    assert b"authorization" not in asked.lower()
+
+
+async def test_T30_a_name_that_resolves_inside_is_not_connected_to(server: WebServer) -> None:
+    shut = Outbound(Allowance(), resolver=lambda host, port: _give(["127.0.0.1"]))
+
+    with pytest.raises(OutboundRefused):
+        await shut.get(f"https://127.0.0.1.nip.example:{server.port}/jwks")
+    assert server.requests == []
+
+
+async def test_T30_of_a_name_with_several_addresses_one_inside_is_enough(server: WebServer) -> None:
+    for addresses in (["127.0.0.1", "169.254.169.254"], ["169.254.169.254", "127.0.0.1"], ["127.0.0.1", "::ffff:10.0.0.1"]):
+        with pytest.raises(OutboundRefused):
+            await resolving(addresses).get(f"http://mixed.example:{server.port}/jwks")
+    assert server.requests == []
+
+
+async def test_T30_a_name_is_resolved_once_and_connected_to_where_it_was_judged(server: WebServer) -> None:
+    """The second answer would be refused: were it asked for, this would fail; were it used, something inside would be reached."""
+    client = resolving(["127.0.0.1"], ["169.254.169.254"])
+
+    assert await client.get(f"http://rebinding.example:{server.port}/jwks") == b'{"keys": []}'
+    with pytest.raises(OutboundRefused):
+        await client.get(f"http://rebinding.example:{server.port}/jwks")
+    assert b"Host: rebinding.example" in server.requests[0]
+
+
+@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "307 Temporary", "308 Permanent", "204 None", "404 Not", "500 Oh"])
+async def test_T30_a_redirect_or_any_other_answer_is_not_followed(server: WebServer, status: str) -> None:
+    server.says(b"", status, Location=f"http://127.0.0.1:{server.port}/other")
+
+    with pytest.raises(OutboundFailed):
+        await Outbound(LOCAL).get(server.url)
+    assert len(server.requests) == 1
+
+
+async def test_T30_no_proxy_of_the_environment_is_asked(server: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://10.0.0.1:3128")
+
+    assert await Outbound(LOCAL).get(server.url)
+
+
+async def test_a_body_that_is_too_long_encoded_or_late_is_given_up(server: WebServer) -> None:
+    client = Outbound(LOCAL)
+
+    server.says(b"x" * 2_000)
+    with pytest.raises(OutboundFailed):
+        await client.get(server.url, max_bytes=1_000)
+    server.says(b"x", Content_Encoding="gzip")
+    with pytest.raises(OutboundFailed):
+        await client.get(server.url)
+    server.pause_s = 5
+    started = time.monotonic()
+    with pytest.raises(OutboundFailed):
+        await client.get(server.url, timeout_s=0.2)
+    assert time.monotonic() - started < 2
+
+
+async def test_what_is_no_server_or_no_https_fails_without_its_words(server: WebServer) -> None:
+    client = resolving(["127.0.0.1"])
+
+    server.answer = b"SSH-2.0-OpenSSH a secret banner\r\n"
+    for url in (server.url, f"https://plain.example:{server.port}/jwks", "http://127.0.0.1:1/jwks"):
+        with pytest.raises(OutboundFailed) as failure:
+            await client.get(url, timeout_s=0.6)
+        assert "banner" not in failure.value.detail
+        assert failure.value.__cause__ is None
+
+
+async def test_a_name_without_an_address_fails() -> None:
+    async def nowhere(host: str, port: int) -> list[str]:
+        raise OSError("no such name")
+
+    with pytest.raises(OutboundFailed):
+        await Outbound(LOCAL, resolver=nowhere).get("https://nowhere.example/")
+    with pytest.raises(OutboundFailed):
+        await Outbound(LOCAL, resolver=lambda host, port: _give([])).get("https://nowhere.example/")
+
+
+async def test_a_request_that_goes_away_leaves_no_connection(server: WebServer) -> None:
+    server.pause_s = 5
+    task = asyncio.create_task(Outbound(LOCAL).get(server.url))
+    await server.asked.wait()
+
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def _give(addresses: list[str]) -> list[str]:
+    return addresses
