@@ -66,6 +66,14 @@ class Damage:
             for table in tables
         }
 
+    def texts(self) -> list[str]:
+        """Every text of the tenant: its segments and its handoffs."""
+        found = self.sql(
+            """SELECT raw AS said FROM segments WHERE tenant_id = :tenant AND raw IS NOT NULL
+               UNION ALL SELECT convert_to(handoff_text || handoff::text, 'UTF8') FROM runs WHERE tenant_id = :tenant"""
+        )
+        return [bytes(row.said).decode("utf-8", "surrogatepass") for row in found]
+
     async def points(self) -> list[StoredPoint]:
         """Every point that says that it is this tenant's."""
         return [p async for page in self._index.scroll() for p in page if p.tenant_id == self.tenant_id]

@@ -214,34 +214,53 @@ async def test_a_window_whose_earlier_handoff_was_erased_keeps_its_place_in_the_
     assert shown.startswith("[MISSING: ")
 
 
-async def test_where_nothing_may_be_rewritten_the_window_is_left_and_not_shown(
-    old: httpx.AsyncClient, new: httpx.AsyncClient
-) -> None:
-    messages = [*window(calls=1), *told()]
-    messages[1]["tool_calls"][0]["id"] = messages[2]["tool_call_id"] = f"call-{BADGE}-of-the-gate"
-    made = await compacted(old, messages)
-
-    done = await job(new, "redact-rescan")
-
-    assert done["progress"]["left"] == 1
-    for part in ("/window", "/entries?page_size=200"):
-        assert BADGE not in (await new.get(f"/v1/manifests/{made['manifest_id']}{part}")).text
-
-
-async def test_a_lost_text_is_not_written_anew_by_a_rescan(
+async def test_where_an_id_may_not_be_rewritten_all_else_goes_and_the_window_is_not_shown(
     days: Days, operator: Caller, old: httpx.AsyncClient, new: httpx.AsyncClient, postgres: Postgres, database_url: str
 ) -> None:
-    await compacted(old, told())
+    messages = [*window(calls=1), *told()]
+    messages[1]["tool_calls"][0]["id"] = messages[2]["tool_call_id"] = f"call-{OTHER}-of-the-gate"
+    messages[5]["tool_calls"][0]["function"]["name"] = "look"  # a name stands in a frame, and stays there too
+    made = await compacted(old, messages)
     damage = Damage(postgres, database_url, days.today, operator.tenant_id)
-    session_id, sha = damage.any_segment()
-    damage.sql(
-        "UPDATE segments SET raw = raw || 'x' WHERE tenant_id = :tenant AND session_id = :s AND sha256 = :h", s=session_id, h=sha
-    )
+    assert await found_by(days.today, operator, BADGE)
 
     done = await job(new, "redact-rescan")
+    await settled(new)
+    again = await job(new, "redact-rescan")
+
+    assert done["progress"] == again["progress"] == {"runs": 1, "changed": 0, "left": 1}
+    for part in ("/window", "/entries?page_size=200"):
+        assert OTHER not in (await new.get(f"/v1/manifests/{made['manifest_id']}{part}")).text
+    assert BADGE not in str(damage.texts())
+    assert await found_by(days.today, operator, BADGE.removeprefix("badge-")) == []
+    now = (await old.get(f"/v1/manifests/{made['manifest_id']}")).json()
+    assert BADGE not in now["handoff"]["text"]
+    assert "harbour gate" in now["handoff"]["text"]
+    assert now["redactions"]["by_kind"]["mine-staff-number"] == 2
+    entries = (await old.get(f"/v1/manifests/{made['manifest_id']}/entries?text=true&page_size=200")).json()["entries"]
+    assert sum("[REDACTED:mine-staff-number:" in entry["text"] for entry in entries) == 2
+    assert (await job(new, "scan"))["findings_total"] == 0
+    third = await compacted(old, [made["handoff"]["message"], *window(mark="beta")])
+    assert third["parent_manifest_id"] == made["manifest_id"]
+
+
+async def test_a_lost_text_is_not_written_anew_by_a_rescan_and_the_others_are_redacted(
+    days: Days, operator: Caller, old: httpx.AsyncClient, new: httpx.AsyncClient, postgres: Postgres, database_url: str
+) -> None:
+    made = await compacted(old, told())
+    damage = Damage(postgres, database_url, days.today, operator.tenant_id)
+    entries = (await old.get(f"/v1/manifests/{made['manifest_id']}/entries?text=true&page_size=200")).json()["entries"]
+    lost = next(entry["sha256"] for entry in entries if entry["text"] and BADGE not in entry["text"])
+    damage.sql("UPDATE segments SET raw = raw || 'x' WHERE tenant_id = :tenant AND sha256 = :h", h=lost)
+
+    done = await job(new, "redact-rescan")
+    await settled(new)
 
     assert (done["progress"]["changed"], done["progress"]["left"]) == (0, 1)
     assert [finding["kind"] for finding in (await job(new, "scan"))["findings"]] == ["exact-hash-mismatch"]
+    assert BADGE not in str(damage.texts())
+    back = (await old.get(f"/v1/manifests/{made['manifest_id']}/window")).json()["messages"]
+    assert [message["role"] for message in back] == [message["role"] for message in told()]
 
 
 async def test_a_shared_segment_is_rescanned_for_each_window_that_holds_it(old: httpx.AsyncClient, new: httpx.AsyncClient) -> None:

@@ -8,18 +8,20 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from uuid import UUID
 
 from coatcheck.compaction.planner import HandoffIdentity, PlanRequest
 from coatcheck.compaction.window import rebuild
 from coatcheck.domain.canonical import sha256_of
-from coatcheck.domain.errors import CoatcheckError
+from coatcheck.domain.errors import CoatcheckError, RedactionFailed
 from coatcheck.domain.outbox import OutboxItem, OutboxKind
 from coatcheck.domain.plans import Plan
-from coatcheck.domain.runs import Run, RunCounts, RunStatus
+from coatcheck.domain.runs import Handoff, Run, RunCounts, RunStatus
 from coatcheck.domain.scopes import TenantScope
 from coatcheck.formats import get
-from coatcheck.memory import stored_window
+from coatcheck.memory import rescan_pieces, stored_window
 from coatcheck.memory.cache_expiry import forget_outdated_answers
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.earlier import lines_of
@@ -41,7 +43,11 @@ class Rescan:
         self._projector = projector
 
     async def rescan(self, scope: TenantScope) -> dict[str, int]:
-        """Counts of runs looked at, changed and left: what was dropped or lost, and what somebody is finishing."""
+        """Counts of runs looked at, changed and left.
+
+        Left is what cannot be planned again, of which only what stands in one segment alone is redacted for good, and what
+        somebody is finishing.
+        """
         counts: Counter[str] = Counter(runs=0, changed=0, left=0)
         revision = self._parts.redactor.revision
         await forget_outdated_answers(self._parts, scope)
@@ -64,17 +70,20 @@ class Rescan:
             stored = await self._parts.database.work(scope, lambda tx: stored_window.load(tx, manifest_id))
             if stored is None:
                 return "unchanged"
-            if stored.run.status is not RunStatus.ACKNOWLEDGED or stored.is_incomplete:
+            if stored.run.status is not RunStatus.ACKNOWLEDGED:
                 return "left"
             try:
-                plan = await self._plan(scope, stored)
+                plan = None if stored.is_incomplete else await self._plan(scope, stored)
                 quotes = await asyncio.to_thread(self._finds, scope, stored)
             except CoatcheckError as error:
                 if error.retryable:
                     raise
-                return "left"
-            if plan.counts.redactions_by_kind or quotes:
-                if await self._replace(scope, stored, plan):
+                plan = None
+            if plan is None:
+                if await self._piece_by_piece(scope, stored):
+                    return "left"
+            elif plan.counts.redactions_by_kind or quotes:
+                if await self._replace(scope, stored, _planned(stored.run, plan)):
                     return "changed"
             else:
                 await self._parts.database.work(scope, lambda tx: self._mark(tx, manifest_id))
@@ -109,34 +118,52 @@ class Rescan:
         keys = self._parts.keyring.placeholder_keys(scope.tenant_id, stored.session.session_id)
         return bool(self._parts.redactor.redact_text(stored.run.handoff.text, keys).counts)
 
-    async def _replace(self, scope: TenantScope, stored: StoredWindow, plan: Plan) -> bool:
-        """False when the run's handoff, or what the plan quotes, is not what it was any more: nothing was changed."""
+    async def _piece_by_piece(self, scope: TenantScope, stored: StoredWindow) -> bool:
+        """What can go of a window that cannot be planned again. False when somebody changed the run meanwhile."""
+        keys = self._parts.keyring.placeholder_keys(scope.tenant_id, stored.session.session_id)
+        public_url = self._parts.settings.public_url
+        try:
+            pieces = await asyncio.to_thread(rescan_pieces.redacted, self._parts.redactor, keys, public_url, stored)
+        except RedactionFailed:
+            return True
+        if pieces is None:
+            return True
+        manifest_id, session_id = stored.run.manifest_id, stored.session.session_id
+
+        async def write(tx: WorkerTransaction) -> None:
+            await segments.insert(tx, session_id, {segment.sha256: segment for segment in pieces.by_ordinal.values()}.values())
+            await entries.replace_segments(tx, manifest_id, pieces.by_ordinal)
+
+        counts = dataclasses.replace(
+            stored.run.counts, redactions_by_kind=_sum(stored.run.counts.redactions_by_kind, pieces.redactions)
+        )
+        return await self._replace(scope, stored, _Anew(write, pieces.handoff, counts, is_whole=False))
+
+    async def _replace(self, scope: TenantScope, stored: StoredWindow, anew: _Anew) -> bool:
+        """False when the run's handoff, or what the new one quotes, is not what it was any more: nothing was changed."""
         run, session = stored.run, stored.session
         session_id = session.session_id
 
         async def work(tx: WorkerTransaction) -> tuple[list[ProjectionRow], OutboxItem | None] | None:
             await sessions.lock(tx, session_id)
-            if not await _still_so(tx, run, plan):
+            if not await _still_so(tx, run, anew.handoff):
                 return None
             before = await entries.segments_of(tx, run.manifest_id)
-            await segments.insert(tx, session_id, sorted(plan.segments, key=lambda segment: segment.sha256))
-            await segments.insert_reductions(tx, session_id, plan.reductions)
-            await segments.insert_blobs(tx, session_id, plan.blobs)
-            await entries.delete(tx, run.manifest_id)
-            await entries.insert(tx, session_id, run.manifest_id, plan.entries)
-            kept = {segment.sha256 for segment in plan.segments}
+            await anew.write(tx)
+            kept = set(await entries.segments_of(tx, run.manifest_id))
             gone = [sha for sha in before if sha not in kept]
             still = await segment_contexts.contexts(tx, session_id, gone)
             stale = await projections.all_of(tx, session_id, [sha for sha in gone if sha not in still])
             unrecorded = {row.segment_sha256 for row in stale} != {sha for sha in gone if sha not in still}
             await segments.delete_unreferenced(tx, session_id)
-            if plan.handoff.sha256 != run.handoff.sha256:
+            if anew.handoff.sha256 != run.handoff.sha256:
                 await tombstones.insert_handoff(
                     tx, run.handoff.sha256, session_id, run.manifest_id, session.acl, self._parts.clock()
                 )
-                await runs.replace_handoff(tx, run.manifest_id, plan.handoff)
-            await runs.set_counts(tx, run.manifest_id, _counts(run, plan))
-            await self._mark(tx, run.manifest_id)
+                await runs.replace_handoff(tx, run.manifest_id, anew.handoff)
+            await runs.set_counts(tx, run.manifest_id, anew.counts)
+            if anew.is_whole:
+                await self._mark(tx, run.manifest_id)
             # They were made from what is not to be kept: those of which no row tells, since they are owed anew, or that are on
             # their way, and the others too, should this process die before they are gone.
             await sweep_later(self._parts, tx, session_id, run.manifest_id, unrecorded=unrecorded)
@@ -160,17 +187,42 @@ class Rescan:
         await runs.set_rule_revision(tx, manifest_id, revision)
 
 
-async def _still_so(tx: WorkerTransaction, run: Run, plan: Plan) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Anew:
+    """What is to stand in a run's place. ``is_whole``: all of it was scanned under today's rules."""
+
+    write: Callable[[WorkerTransaction], Awaitable[None]]
+    """Stores the segments and has the entries name them."""
+    handoff: Handoff
+    counts: RunCounts
+    is_whole: bool
+
+
+def _planned(run: Run, plan: Plan) -> _Anew:
+    """A window that was planned again, whole. What was redacted the first time stays counted."""
+
+    async def write(tx: WorkerTransaction) -> None:
+        await segments.insert(tx, run.session_id, plan.segments)
+        await segments.insert_reductions(tx, run.session_id, plan.reductions)
+        await segments.insert_blobs(tx, run.session_id, plan.blobs)
+        await entries.delete(tx, run.manifest_id)
+        await entries.insert(tx, run.session_id, run.manifest_id, plan.entries)
+
+    counts = dataclasses.replace(
+        plan.counts,
+        already_stored=run.counts.already_stored,
+        redactions_by_kind=_sum(run.counts.redactions_by_kind, plan.counts.redactions_by_kind),
+    )
+    return _Anew(write, plan.handoff, counts, is_whole=True)
+
+
+async def _still_so(tx: WorkerTransaction, run: Run, handoff: Handoff) -> bool:
     current = await runs.find(tx, run.manifest_id)
     if current is None or current.erased or current.handoff.sha256 != run.handoff.sha256:
         return False
-    quoted = {line.manifest_id for line in plan.handoff.lines}
+    quoted = {line.manifest_id for line in handoff.lines}
     return quoted <= await runs.standing(tx, quoted)
 
 
-def _counts(run: Run, plan: Plan) -> RunCounts:
-    """Of the window as it is now; what was redacted the first time stays counted."""
-    redactions = Counter(run.counts.redactions_by_kind) + Counter(plan.counts.redactions_by_kind)
-    return dataclasses.replace(
-        plan.counts, already_stored=run.counts.already_stored, redactions_by_kind=dict(sorted(redactions.items()))
-    )
+def _sum(first: Mapping[str, int], then: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted((Counter(first) + Counter(then)).items()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,13 +14,14 @@ from coatcheck.domain.canonical import decode, encode
 from coatcheck.domain.entries import Entry
 from coatcheck.domain.messages import PartKind, Role
 from coatcheck.domain.routes import Decision, Route
+from coatcheck.domain.segments import Segment
 from coatcheck.store import bulk, tables
 from coatcheck.store.database import AnyTransaction, AnyWriteTransaction, WorkerTransaction
 from coatcheck.store.segment_contexts import SegmentContext, contexts
 
 __all__ = [
-    "EntryRef", "SegmentContext", "all", "contexts", "delete", "held", "insert", "newest_for", "page", "segments_of",
-    "segments_of_session", "segments_only_of",
+    "EntryRef", "SegmentContext", "all", "contexts", "delete", "held", "insert", "newest_for", "page", "replace_segments",
+    "segments_of", "segments_of_session", "segments_only_of",
 ]  # fmt: skip
 
 _EACH = (
@@ -75,6 +76,13 @@ _HELD = sa.text("""
 """)
 
 _DELETE = sa.text("DELETE FROM entries WHERE tenant_id = :tenant AND manifest_id = :manifest")
+
+
+_REPLACE_SEGMENTS = sa.text("""
+    UPDATE entries e SET segment_sha256 = row.sha256, chars = row.chars
+      FROM unnest(CAST(:ordinals AS integer[]), CAST(:shas AS text[]), CAST(:chars AS integer[])) AS row(ordinal, sha256, chars)
+     WHERE e.tenant_id = :tenant AND e.manifest_id = :manifest AND e.ordinal = row.ordinal
+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +181,18 @@ async def held(tx: WorkerTransaction, session_id: UUID, sha256s: Sequence[str]) 
 async def delete(tx: WorkerTransaction, manifest_id: UUID) -> None:
     """Takes a run's window out, as when it is planned again."""
     await tx.connection.execute(_DELETE, {"tenant": tx.scope.tenant_id, "manifest": manifest_id})
+
+
+async def replace_segments(tx: WorkerTransaction, manifest_id: UUID, by_ordinal: Mapping[int, Segment]) -> None:
+    """Has these entries name other segments, which are stored already; the others stay, whatever is left of their texts."""
+    parameters = {
+        "tenant": tx.scope.tenant_id,
+        "manifest": manifest_id,
+        "ordinals": list(by_ordinal),
+        "shas": [segment.sha256 for segment in by_ordinal.values()],
+        "chars": [segment.chars for segment in by_ordinal.values()],
+    }
+    await tx.connection.execute(_REPLACE_SEGMENTS, parameters)
 
 
 def _entry(row: sa.Row[Any]) -> Entry:
