@@ -9,7 +9,7 @@ from typing import cast
 
 from fastapi import APIRouter, Request, Response
 
-from coatcheck.api.documented import PUBLIC, VERBOSE
+from coatcheck.api.documented import PUBLIC, VERBOSE, told
 from coatcheck.api.gate import Gate
 from coatcheck.api.responses import AsciiJson
 from coatcheck.memory.readiness import ReadinessReport
@@ -44,7 +44,9 @@ class RecentReadiness:
             return self._last[1]
 
 
-@router.get("/livez", openapi_extra=PUBLIC, response_class=AsciiJson, responses={503: {"description": "A vital stage is stuck."}})
+@router.get(
+    "/livez", openapi_extra=PUBLIC, response_class=AsciiJson, responses=told({503: {"description": "A vital stage is stuck."}})
+)
 async def livez(request: Request) -> Response:
     """Whether this process can make progress. Asks nothing else than the process itself."""
     stuck = _board(request).stuck(vital=True)
@@ -52,7 +54,7 @@ async def livez(request: Request) -> Response:
 
 
 @router.get(
-    "/readyz", openapi_extra=VERBOSE, response_class=AsciiJson, responses={503: {"description": "It takes no requests now."}}
+    "/readyz", openapi_extra=VERBOSE, response_class=AsciiJson, responses=told({503: {"description": "It takes no requests now."}})
 )
 async def readyz(request: Request) -> Response:
     """Whether this process takes requests: ``ready``, ``degraded`` (it does, without an optional stage), or 503."""
@@ -76,7 +78,7 @@ async def readyz(request: Request) -> Response:
     return AsciiJson(body, 200 if ready else 503)
 
 
-@router.get("/progressz", openapi_extra=PUBLIC, response_class=AsciiJson)
+@router.get("/progressz", openapi_extra=PUBLIC, response_class=AsciiJson, responses=told({}))
 async def progressz(request: Request) -> Response:
     """Each stage: pieces in flight, the oldest one's age, completions, the last one's age."""
     stages = {
