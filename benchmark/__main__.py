@@ -20,6 +20,7 @@ BENCHMARKS = {
     "recall": "evidence recall on labelled conversations (--data FILE)",
     "compaction": "planner throughput by stage; a whole compaction against the bare encode",
     "scan": "integrity scan against raw COPY and SHA-256; recall latency at scale",
+    "cache": "look-ups in the response cache with a full scope of eligible entries",
     "start": "what the command and the service import, and the time until ready",
 }
 _NEED_DATA = ("recall",)
