@@ -18,13 +18,18 @@ from coatcheck.cli.main import app
 
 COMMANDS = {
     "serve", "demo", "cache", "compact", "recall", "show", "window", "scan", "repair", "reconcile", "redact", "keys", "tenants",
-    "sessions", "export", "import", "migrate", "restore", "models", "gpu", "doctor", "mcp",
+    "sessions", "principals", "teams", "issuers", "delegations", "audit",
+    "export", "import", "migrate", "restore", "models", "gpu", "doctor", "mcp",
 }  # fmt: skip
 GROUPS = {
     "keys": {"create", "list", "revoke", "rotate"},
     "tenants": {"create", "list", "limits"},
     "sessions": {"list", "show", "delete", "visibility", "retention"},
     "cache": {"stats", "purge"},
+    "principals": {"create", "list", "change", "deactivate", "activate"},
+    "teams": {"create", "list", "members", "join", "leave", "delete"},
+    "issuers": {"create", "list", "delete"},
+    "delegations": {"create", "list", "revoke"},
     "models": {"status", "warm"},
 }
 

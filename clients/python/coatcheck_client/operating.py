@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coatcheck_client import administration, people
+from coatcheck_client import administration, issuing, people
 from coatcheck_client.flows import Flow
 from coatcheck_client.methods import Awaiting, Blocking, T
 
@@ -37,6 +37,10 @@ class BlockingOperator:
     memberships = Blocking(people.memberships)
     join_team = Blocking(people.join_team)
     leave_team = Blocking(people.leave_team)
+    issuers = Blocking(issuing.issuers)
+    create_issuer = Blocking(issuing.create_issuer)
+    delete_issuer = Blocking(issuing.delete_issuer)
+    audit = Blocking(issuing.audit)
 
 
 class AwaitingOperator:
@@ -69,3 +73,7 @@ class AwaitingOperator:
     memberships = Awaiting(people.memberships)
     join_team = Awaiting(people.join_team)
     leave_team = Awaiting(people.leave_team)
+    issuers = Awaiting(issuing.issuers)
+    create_issuer = Awaiting(issuing.create_issuer)
+    delete_issuer = Awaiting(issuing.delete_issuer)
+    audit = Awaiting(issuing.audit)

@@ -10,7 +10,20 @@ import sys
 
 import typer
 
-from coatcheck.cli import access, caching, compacting, integrity, limits, machine, output, reading, retention, sessions
+from coatcheck.cli import (
+    access,
+    caching,
+    compacting,
+    integrity,
+    limits,
+    machine,
+    output,
+    people,
+    reading,
+    retention,
+    sessions,
+    trust,
+)
 from coatcheck.cli.demo import command as demo
 
 app = typer.Typer(
@@ -34,6 +47,11 @@ app.command()(integrity.redact)
 app.add_typer(access.keys, name="keys")
 access.tenants.command(name="limits")(limits.limits)
 app.add_typer(access.tenants, name="tenants")
+app.add_typer(people.principals, name="principals")
+app.add_typer(people.teams, name="teams")
+app.add_typer(trust.issuers, name="issuers")
+app.add_typer(trust.delegations, name="delegations")
+app.command()(trust.audit)
 app.add_typer(caching.cache, name="cache")
 sessions.sessions.command(name="retention")(retention.retention)
 app.add_typer(sessions.sessions, name="sessions")

@@ -1,0 +1,48 @@
+"""What an operator asks about token issuers, and about who did what. Each function is a flow."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from coatcheck_client.flows import Flow, Send, json_body, read, request, without_nulls
+from coatcheck_client.operations import JSON
+from coatcheck_client.wire import AuditOut, AuditPage, IssuerOut, IssuerPage
+
+
+def issuers() -> Flow[list[IssuerOut]]:
+    """All token issuers of the installation."""
+    found: list[IssuerOut] = []
+    token: str | None = None
+    while True:
+        page = yield from read(Send("GET", "/v1/admin/issuers", params={"page_token": token} if token else {}), IssuerPage)
+        found += page.issuers
+        token = page.next_page_token
+        if token is None:
+            return found
+
+
+def create_issuer(issuer: str, *, jwks_uri: str, audience: str, tenant_id: UUID | str | None = None) -> Flow[IssuerOut]:
+    """Lets an issuer speak for a tenant: one's own, where none is named."""
+    body = json_body(without_nulls(issuer=issuer, jwks_uri=jwks_uri, audience=audience, tenant_id=tenant_id))
+    return (yield from read(Send("POST", "/v1/admin/issuers", body, headers=JSON), IssuerOut))
+
+
+def delete_issuer(issuer: str) -> Flow[None]:
+    """Its tokens count no more from the next request on."""
+    yield from request(Send("DELETE", "/v1/admin/issuers", params={"issuer": issuer}))
+
+
+def audit(*, principal_id: UUID | str | None = None, limit: int = 100) -> Flow[list[AuditOut]]:
+    """What was done in the tenant, newest first: the last ``limit`` things, of one principal when given."""
+    found: list[AuditOut] = []
+    token: str | None = None
+    by = {"principal": str(principal_id)} if principal_id is not None else {}
+    while len(found) < limit:
+        at = {"page_token": token} if token else {}
+        size = {"page_size": str(min(200, limit - len(found)))}
+        page = yield from read(Send("GET", "/v1/admin/audit", params={**by, **size, **at}), AuditPage)
+        found += page.records
+        token = page.next_page_token
+        if token is None:
+            break
+    return found

@@ -1,0 +1,62 @@
+"""Who may do what, from the command line: a story of one tenant, told by its operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.serving import Machine, served
+from tests.folders import open_folder
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Machine]:
+    with open_folder() as folder, served(folder / "data"):
+        yield Machine(folder / "data")
+
+
+def test_principals_and_teams_come_and_go(machine: Machine) -> None:
+    ada = machine.ok("principals", "create", "ada", "--issuer", "https://login.example/", "--subject", "ada")
+    team = machine.ok("teams", "create", "night shift")
+
+    machine.ok("teams", "join", team["team_id"], ada["principal_id"])
+    changed = machine.ok("principals", "change", ada["principal_id"], "--role", "operator")
+
+    assert (changed["role"], changed["subject"], changed["teams"]) == ("operator", "ada", [team["team_id"]])
+    assert [m["principal_id"] for m in machine.ok("teams", "members", team["team_id"])] == [ada["principal_id"]]
+    assert machine.ok("principals", "deactivate", ada["principal_id"])["status"] == "inactive"
+    assert machine.ok("principals", "activate", ada["principal_id"])["status"] == "active"
+    machine.ok("teams", "leave", team["team_id"], ada["principal_id"])
+    assert machine.ok("teams", "list")[0]["members"] == 0
+    machine.ok("teams", "delete", team["team_id"])
+    assert machine.ok("teams", "list") == []
+    listed = machine.here("principals", "list")
+    assert listed.code == 0
+    assert "ada" in listed.out
+
+
+def test_an_agents_credential_is_made_and_revoked(machine: Machine) -> None:
+    made = machine.ok("delegations", "create", "agent", "--operation", "recall", "--door", "mcp", "--seconds", "60")
+
+    assert made["credential"].startswith("cd_")
+    assert (made["audience"], made["operations"]) == (["mcp"], ["recall"])
+    machine.ok("delegations", "revoke", made["delegation_id"])
+    (listed,) = machine.ok("delegations", "list")
+    assert listed["revoked_at"] is not None
+    assert machine.here("delegations", "create", "agent", "--operation", "keys").code == 1
+
+
+def test_issuers_are_named_and_the_audit_tells_of_all_of_it(machine: Machine) -> None:
+    named = ("https://sso.example/", "--keys", "https://sso.example/jwks", "--audience", "coatcheck")
+    machine.ok("issuers", "create", *named)
+
+    assert [one["audience"] for one in machine.ok("issuers", "list")] == ["coatcheck"]
+    machine.ok("issuers", "delete", "https://sso.example/")
+    inside = machine.here("issuers", "create", "https://in.example/", "--keys", "https://169.254.169.254/", "--audience", "a")
+    assert inside.code == 1
+    done = [record["action"] for record in machine.ok("audit", "--limit", "2")]
+    assert done == ["issuer.delete", "issuer.create"]
+    shown = machine.here("audit")
+    assert shown.code == 0
+    assert "issuer.delete" in shown.out
