@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.store import teams
-from tests.apps import client, new_principal
+from tests.apps import Caller, client, new_principal
 from tests.caching import PROMPT, circumstances, lookup, store, why
 from tests.isolation.town import Person, Town
 from tests.windows import window
@@ -252,17 +252,21 @@ async def test_a_key_kept_to_a_session_neither_sees_nor_stores_outside_of_it(tow
     assert shared.status_code == 403
 
 
-async def test_what_a_wider_credential_stored_is_none_for_a_narrower_one(town: Town) -> None:
+async def test_what_a_wider_credential_stored_is_none_for_a_narrower_one_nor_the_reverse(town: Town) -> None:
     made = await town.operator.compact("narrowing")
     session = made["session_id"]
     key = (await town.operator.http.post("/v1/admin/keys", json={"name": "n", "sessions": [session]})).json()["key"]
+    narrow = Caller(town.operator.tenant_id, town.operator.principal_id, key)
     await store(town.operator.http, MARKER, session=session)
 
-    found = await town.operator.http.post(
-        "/v1/cache/lookup", json=circumstances(session=session), headers={"Authorization": f"Bearer {key}"}
-    )
+    async with client(town.app, narrow) as http:
+        wider = await lookup(http, session=session)
+        await store(http, "of the narrow key", session=session)
+        own = await lookup(http, session=session)
+    unchanged = await lookup(town.operator.http, session=session)
 
-    assert why(found.json()) == "ineligible:permission"
+    assert why(wider) == "ineligible:permission"
+    assert (own["answer"], unchanged["answer"]) == ("of the narrow key", MARKER)
 
 
 async def test_T11_the_same_request_in_another_tenant_is_another_request(town: Town) -> None:
