@@ -18,10 +18,13 @@ import httpx
 
 from coatcheck.app.compose import App, Foundations, composed
 from coatcheck.app.data_dir import DataDirectory
+from coatcheck.app.directory import StoreDirectory
 from coatcheck.app.models import open_models
 from coatcheck.app.storage import OpenedIndex
 from coatcheck.compaction.redaction.redactor import Redactor
 from coatcheck.identity import root_key
+from coatcheck.identity.authenticate import Authenticator
+from coatcheck.identity.context import RequestContext
 from coatcheck.identity.credentials import new_api_key
 from coatcheck.identity.keyring import Keyring
 from coatcheck.identity.operations import EVERYTHING, MEMBER
@@ -163,3 +166,9 @@ async def new_principal(
 
     await one.parts.database.work(tenant_scope(tenant_id), work)
     return Caller(tenant_id, principal_id, fresh.text)
+
+
+async def context_of(one: App, caller: Caller) -> RequestContext:
+    """What the caller's requests carry through the use cases, for a test that asks one of them itself."""
+    keys = Authenticator(StoreDirectory(one.parts.database), one.parts.keyring, one.parts.clock)
+    return await keys.authenticate(caller.headers["Authorization"])

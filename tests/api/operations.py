@@ -173,6 +173,7 @@ EVERY_OPERATION: dict[tuple[str, str], Row] = {
     ("POST", "/v1/admin/tenants"): Row(Operation.TENANTS, "/v1/admin/tenants", {"name": "n"}, status=201),
     ("GET", "/v1/admin/retention"): Row(Operation.RETENTION, "/v1/admin/retention"),
     ("PUT", "/v1/admin/retention"): Row(Operation.RETENTION, "/v1/admin/retention", {}),
+    ("DELETE", "/v1/admin/tenants/{tenant_id}"): Row(Operation.TENANTS, "/v1/admin/tenants/{tenant}"),
     ("GET", "/v1/admin/tenants/{tenant_id}/limits"): Row(Operation.TENANTS, LIMITS),
     ("PUT", "/v1/admin/tenants/{tenant_id}/limits"): Row(Operation.TENANTS, LIMITS, {}),
     ("POST", "/v1/cache/lookup"): Row(Operation.CACHE, "/v1/cache/lookup", circumstances(), session_in_body=True),

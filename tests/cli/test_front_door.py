@@ -23,7 +23,7 @@ COMMANDS = {
 }  # fmt: skip
 GROUPS = {
     "keys": {"create", "list", "revoke", "rotate"},
-    "tenants": {"create", "list", "limits"},
+    "tenants": {"create", "list", "limits", "delete"},
     "sessions": {"list", "show", "delete", "visibility", "retention"},
     "cache": {"stats", "purge"},
     "principals": {"create", "list", "change", "deactivate", "activate"},

@@ -178,11 +178,13 @@ async def test_while_the_index_is_down_the_receipt_is_pending_and_then_complete(
     assert await verified(http, complete)
 
 
-async def test_an_export_that_an_erasure_overtakes_says_that_it_is_not_whole(http: httpx.AsyncClient, app: App) -> None:
+async def test_an_export_that_an_erasure_overtakes_says_that_it_is_not_whole(
+    app: App, operator: Caller, http: httpx.AsyncClient
+) -> None:
     made = await compacted(http, "s")
     for number in range(3):
         await compacted(http, "s", f"mark{number}")
-    context = await _context(app, http)
+    context = await apps.context_of(app, operator)
     lines = await app.use_cases.services.export_session(context, UUID(made["session_id"]))
     said = [json.loads(await anext(lines)), json.loads(await anext(lines))]
 
@@ -203,8 +205,7 @@ async def test_an_export_of_what_may_be_read_no_longer_says_that_it_is_not_whole
     colleague = await apps.new_principal(app, operator.tenant_id)
     shared = f"/v1/sessions/{made['session_id']}"
     await http.patch(shared, json={"participants": [str(colleague.principal_id)]})
-    async with apps.client(app, colleague) as theirs:
-        context = await _context(app, theirs)
+    context = await apps.context_of(app, colleague)
     lines = await app.use_cases.services.export_session(context, UUID(made["session_id"]))
     await anext(lines)
 
@@ -248,11 +249,3 @@ async def test_who_erases_twice_at_once_gets_one_receipt(http: httpx.AsyncClient
     assert second["status"] == "pending"
     assert second["erasure_id"] == receipt["erasure_id"]
     assert receipt["status"] == "complete"
-
-
-async def _context(app: App, http: httpx.AsyncClient) -> Any:
-    from coatcheck.app.directory import StoreDirectory
-    from coatcheck.identity.authenticate import Authenticator
-
-    keys = Authenticator(StoreDirectory(app.parts.database), app.parts.keyring, app.parts.clock)
-    return await keys.authenticate(http.headers["authorization"])

@@ -189,7 +189,7 @@ async def test_the_housekeeper_applies_it_and_folds_the_ledger(app: App, operato
     await app.parts.database.work(scope, fill)
     before = await app.parts.database.work(scope, limits.stored)
 
-    await Housekeeper(parts, Retention(parts)).walk()
+    await Housekeeper(parts, Retention(parts), app.use_cases.offboarding).walk()
 
     assert (await http.get(f"/v1/sessions/{made['session_id']}")).status_code == 410
     assert await app.parts.database.work(scope, _ledger_rows) < limits.FOLD_FROM

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Way = Literal["compaction", "renewal", "erasure", "reconciling", "start"]
+Way = Literal["compaction", "renewal", "erasure", "reconciling", "start", "off-boarding"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,11 @@ POINTS = (
     Point("after-journal", "erasure"),
     Point("after-points-erased", "erasure"),
     Point("inside-rows-erased", "erasure", in_transaction=True),
+    Point("after-tenant-suspended", "off-boarding"),
+    Point("after-tenant-journal", "off-boarding"),
+    Point("after-tenant-points", "off-boarding"),
+    Point("inside-tenant-rows", "off-boarding", in_transaction=True),
+    Point("before-tenant-goes", "off-boarding"),
     Point("after-claim", "reconciling"),
     Point("after-leases-voided", "start"),
     Point("inside-recovery", "start"),

@@ -81,6 +81,10 @@ class TroubledIndex:
         self._writable()
         await self._index.delete_session(scope, session_id)
 
+    async def delete_tenant(self, scope: TenantScope) -> None:
+        self._writable()
+        await self._index.delete_tenant(scope)
+
     async def set_acl(self, scope: TenantScope, session_id: UUID, acl: Sequence[str]) -> None:
         self._writable()
         await self._index.set_acl(scope, session_id, acl)

@@ -32,6 +32,7 @@ TENANT_WALKS = {
     "memory.issuers",
     "memory.keys",
     "memory.limits",
+    "memory.offboarding",
     "memory.readiness",
     "memory.reconcile",
     "memory.restore",

@@ -8,7 +8,17 @@ from uuid import UUID
 
 from coatcheck_client.flows import Flow, Pause, Send, json_body, read, request, without_nulls
 from coatcheck_client.operations import JSON
-from coatcheck_client.wire import JobOut, KeyOut, KeyPage, RetentionPolicy, TenantLimits, TenantLimitsOut, TenantOut, TenantPage
+from coatcheck_client.wire import (
+    ErasureOut,
+    JobOut,
+    KeyOut,
+    KeyPage,
+    RetentionPolicy,
+    TenantLimits,
+    TenantLimitsOut,
+    TenantOut,
+    TenantPage,
+)
 
 Progress = Callable[[JobOut], None]
 FIRST_POLL_S = 0.05
@@ -96,6 +106,11 @@ def set_tenant_limits(tenant_id: UUID | str, limits: TenantLimits) -> Flow[Tenan
     """Sets all of a tenant's own limits; what is null is the installation's default."""
     body = json_body(limits.model_dump(exclude_none=True))
     return (yield from read(Send("PUT", f"/v1/admin/tenants/{tenant_id}/limits", body, headers=JSON), TenantLimitsOut))
+
+
+def erase_tenant(tenant_id: UUID | str) -> Flow[ErasureOut]:
+    """Off-boards a tenant: everything of it is erased. The same receipt again for one that is gone already."""
+    return (yield from read(Send("DELETE", f"/v1/admin/tenants/{tenant_id}"), ErasureOut))
 
 
 def retention() -> Flow[RetentionPolicy]:

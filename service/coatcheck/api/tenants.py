@@ -1,4 +1,4 @@
-"""``/v1/admin/tenants/{id}/limits``: what a tenant may take."""
+"""``/v1/admin/tenants/{id}``: a tenant's end, and what it may take."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ from fastapi import APIRouter, Depends, Path, Response
 from coatcheck.api.dependencies import Caller, UseCases, body_of
 from coatcheck.api.documented import problems, takes
 from coatcheck.api.responses import answer
-from coatcheck.domain.errors import NotFound
-from coatcheck_client.wire import TenantLimits, TenantLimitsOut
+from coatcheck.domain.errors import ErasePending, NotFound
+from coatcheck_client.wire import ErasureOut, TenantLimits, TenantLimitsOut
 
 router = APIRouter(tags=["administration"])
 
 TenantId = Annotated[UUID, Path()]
 LIMITS = "/v1/admin/tenants/{tenant_id}/limits"
+
+
+@router.delete("/v1/admin/tenants/{tenant_id}", response_model=ErasureOut, responses=problems(NotFound, ErasePending))
+async def erase_tenant(caller: Caller, use_cases: UseCases, tenant_id: TenantId) -> Response:
+    """Off-boards a tenant: its credentials count no more at once; answers with the receipt once nothing of it is left."""
+    return answer(await use_cases.erase_tenant(caller, tenant_id))
 
 
 @router.get(LIMITS, response_model=TenantLimitsOut, responses=problems(NotFound))

@@ -21,7 +21,7 @@ async def restore(settings: Settings) -> int:
 
 async def erase_again(app: App) -> int:
     """Replays the journal; then brings the index, which is newer or older than the backup, to what the rows say."""
-    erased = await Restore(app.parts, app.use_cases.eraser).replay()
+    erased = await Restore(app.parts, app.use_cases.eraser, app.use_cases.offboarding).replay()
     tenants = {tenant.tenant_id for tenant in await app.parts.database.directory(directory.tenants)}
     for tenant_id in tenants:
         # Answers of a backup rest on what stood then; none of them is worth asking what of it is gone.

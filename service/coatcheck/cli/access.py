@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from coatcheck_client.wire import KeyOut
 
 keys = typer.Typer(help="Make, list, rotate and revoke API keys.", no_args_is_help=True, rich_markup_mode=None)
-tenants = typer.Typer(help="Make and list tenants.", no_args_is_help=True, rich_markup_mode=None)
+tenants = typer.Typer(help="Make, list, limit and off-board tenants.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @keys.command(name="create")
@@ -96,6 +96,27 @@ def list_tenants(as_json: AsJson = False) -> None:
     else:
         rows = ((t.tenant_id, t.name, t.status, f"{t.created_at:%Y-%m-%d}") for t in found)
         output.table(("tenant", "name", "status", "created"), rows)
+
+
+@tenants.command(name="delete")
+def delete_tenant(
+    tenant_id: Annotated[UUID, typer.Argument(metavar="TENANT", help="A tenant's id.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Off-board a tenant: its credentials end at once, everything of it is erased. Never your own."""
+    import sys
+
+    from coatcheck.cli import connection
+
+    if not yes and not (sys.stdin.isatty() and typer.confirm(f"Erase the tenant {tenant_id} for good?", err=True)):
+        output.warn("nothing was erased; --yes answers the question beforehand")
+        raise typer.Exit(2)
+    receipt = connection.run(lambda client: client.erase_tenant(tenant_id))
+    if as_json:
+        output.print_json(receipt)
+    else:
+        output.say(f"Erased {tenant_id}. Receipt: {receipt.erasure_id}")
 
 
 def _print(made: KeyOut, as_json: bool) -> None:

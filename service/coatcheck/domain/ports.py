@@ -180,6 +180,10 @@ class VectorIndex(Protocol):
 
     async def delete_session(self, scope: TenantScope, session_id: UUID) -> None: ...
 
+    async def delete_tenant(self, scope: TenantScope) -> None:
+        """Every point of the tenant."""
+        ...
+
     async def set_acl(self, scope: TenantScope, session_id: UUID, acl: Sequence[str]) -> None: ...
 
     async def retrieve(self, scope: TenantScope, point_ids: Sequence[UUID]) -> list[StoredPoint]:

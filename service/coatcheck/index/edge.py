@@ -91,6 +91,9 @@ class EdgeIndex:
     async def delete_session(self, scope: TenantScope, session_id: UUID) -> None:
         await self._delete(filters.session(scope, session_id))
 
+    async def delete_tenant(self, scope: TenantScope) -> None:
+        await self._delete(filters.tenant(scope))
+
     async def set_acl(self, scope: TenantScope, session_id: UUID, acl: Sequence[str]) -> None:
         operation = engine.UpdateOperation.set_payload_by_filter(_filter(filters.session(scope, session_id)), {"acl": list(acl)})
         await self._write(lambda: self._shard.update(operation))

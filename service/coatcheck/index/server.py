@@ -91,6 +91,9 @@ class ServerIndex:
     async def delete_session(self, scope: TenantScope, session_id: UUID) -> None:
         await self._delete(filters.session(scope, session_id))
 
+    async def delete_tenant(self, scope: TenantScope) -> None:
+        await self._delete(filters.tenant(scope))
+
     async def set_acl(self, scope: TenantScope, session_id: UUID, acl: Sequence[str]) -> None:
         chosen = _filter(filters.session(scope, session_id))
         await _answer(self._client.set_payload(self._collection, {"acl": list(acl)}, points=chosen, wait=True))

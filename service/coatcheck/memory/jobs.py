@@ -81,6 +81,17 @@ class Jobs:
             await self._forget_erased(context, job)
         return _out(job)
 
+    async def end_of(self, tenant_id: UUID) -> None:
+        """Ends and forgets whatever runs, or has run, for a tenant that goes."""
+        of_tenant = [job for job in self._jobs.values() if job.tenant_id == tenant_id]
+        tasks = [job.task for job in of_tenant if job.task is not None and not job.task.done()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        for job in of_tenant:
+            self._jobs.pop(job.job_id, None)
+
     async def stop(self) -> None:
         tasks = [job.task for job in self._jobs.values() if job.task is not None and not job.task.done()]
         for task in tasks:

@@ -25,10 +25,10 @@ from coatcheck.ops.folders import sync_folder
 
 @dataclass(frozen=True, slots=True)
 class JournalLine:
-    """One erasure. ``target_id`` is a session's or a manifest's id."""
+    """One erasure. ``target_id`` is a session's, a manifest's or a tenant's id; of a tenant's line ``session_id`` is that too."""
 
     tenant_id: UUID
-    kind: Literal["session", "manifest"]
+    kind: Literal["session", "manifest", "tenant"]
     target_id: UUID
     session_id: UUID
     erased_at: datetime

@@ -8,6 +8,7 @@ from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.erasing import Eraser
 from coatcheck.memory.forget import mark_manifest, mark_session
 from coatcheck.memory.journal import JournalLine
+from coatcheck.memory.offboarding import Offboarding
 from coatcheck.memory.receipts import Word
 from coatcheck.memory.startup import unreplayed
 from coatcheck.store import outbox, runs, sessions, tombstones
@@ -17,14 +18,18 @@ from coatcheck.store.database import WorkerTransaction
 class Restore:
     """Replays the erasure journal."""
 
-    def __init__(self, parts: Collaborators, eraser: Eraser) -> None:
+    def __init__(self, parts: Collaborators, eraser: Eraser, offboarding: Offboarding) -> None:
         self._parts = parts
+        self._offboarding = offboarding
         self._eraser = eraser
 
     async def replay(self) -> int:
         """How many erasures were done again. Twice does nothing the second time."""
         lines = [line async for line in unreplayed(self._parts.database, self._parts.journal)]
         for line in lines:
+            if line.kind == "tenant":
+                await self._offboarding.again(line.tenant_id)
+                continue
             scope = tenant_scope(line.tenant_id)
             with self._eraser.alone_with(line.session_id, line.target_id if line.kind == "manifest" else None):
                 item = await self._parts.database.work(scope, lambda tx, line=line: self._mark(tx, line))  # type: ignore[misc]

@@ -17,6 +17,7 @@ from coatcheck.domain.scopes import TenantScope
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.store import directory
 from coatcheck.store.database import Database
+from coatcheck.store.offboarding import ERASING
 
 log = structlog.get_logger(__name__)
 AT_ONCE = 4
@@ -71,7 +72,8 @@ class Rounds:
             log.warning("reconcile.failed", problem=error.slug)
             return False
         for tenant in tenants:
-            if tenant.tenant_id not in self._turns:
+            # Of one that goes nothing is written any more.
+            if tenant.tenant_id not in self._turns and tenant.status != ERASING:
                 self._turns[tenant.tenant_id] = asyncio.create_task(self._one(tenant_scope(tenant.tenant_id)))
         if self._turns:
             await asyncio.wait(self._turns.values(), timeout=self._pause_s)

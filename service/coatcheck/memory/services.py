@@ -22,6 +22,7 @@ from coatcheck.memory.integrity import Scanner
 from coatcheck.memory.issuers import Issuers
 from coatcheck.memory.jobs import JobKind, Jobs
 from coatcheck.memory.keys import Keys, Tenants
+from coatcheck.memory.offboarding import Offboarding
 from coatcheck.memory.presenting import Presenter
 from coatcheck.memory.principals import Principals
 from coatcheck.memory.projection import Projector
@@ -47,6 +48,7 @@ from coatcheck_client.wire import (
     CacheStore,
     CacheStoreOut,
     EntryPage,
+    ErasureOut,
     ImportResponse,
     JobOut,
     KeyCreate,
@@ -91,6 +93,7 @@ class Services:
     erase_manifest: Callable[[Context, UUID], Awaitable[UUID]]
     receipts: Receipts
     retention: Retention
+    erase_tenant: Callable[[Context, UUID], Awaitable[ErasureOut]]
     export_session: Callable[[Context, UUID], Awaitable[AsyncIterator[bytes]]]
     import_lines: Callable[[Context, AsyncIterator[bytes]], Awaitable[ImportResponse]]
     start_job: StartJob
@@ -127,6 +130,7 @@ class UseCases:
     repair: Repair
     jobs: Jobs
     housekeeper: Housekeeper
+    offboarding: Offboarding
 
 
 def build(parts: Collaborators) -> UseCases:
@@ -144,7 +148,7 @@ def build(parts: Collaborators) -> UseCases:
     transfer, keys, tenants = Transfer(parts, reading, Importer(parts, finisher)), Keys(parts), Tenants(parts)
     tenant_limits = TenantLimitsAdmin(parts)
     cache, purging = ResponseCache(parts), CachePurging(parts)
-    retention = Retention(parts)
+    retention, offboarding = Retention(parts), Offboarding(parts, jobs)
     services = Services(
         compact=compact,
         recall=Recall(parts, presenter),
@@ -159,6 +163,7 @@ def build(parts: Collaborators) -> UseCases:
         erase_manifest=forget.manifest,
         receipts=Receipts(parts),
         retention=retention,
+        erase_tenant=offboarding.erase,
         export_session=transfer.export_session,
         import_lines=transfer.import_lines,
         start_job=jobs.start,
@@ -182,4 +187,5 @@ def build(parts: Collaborators) -> UseCases:
         audit=Audit(parts),
         readiness=Readiness(parts),
     )
-    return UseCases(services, compact, reconciler, projector, eraser, repair, jobs, Housekeeper(parts, retention))
+    housekeeper = Housekeeper(parts, retention, offboarding)
+    return UseCases(services, compact, reconciler, projector, eraser, repair, jobs, housekeeper, offboarding)

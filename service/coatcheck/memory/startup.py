@@ -21,6 +21,7 @@ from coatcheck.settings import Settings
 from coatcheck.store import directory, generations, outbox, projections, run_leases, tombstones
 from coatcheck.store.database import Database, DirectoryTransaction
 from coatcheck.store.generations import GenerationRow
+from coatcheck.store.offboarding import ERASING
 
 log = structlog.get_logger(__name__)
 
@@ -73,10 +74,18 @@ async def check_journal(database: Database, journal: ErasureJournal) -> None:
 
 
 async def unreplayed(database: Database, journal: ErasureJournal) -> AsyncIterator[JournalLine]:
-    """The journal's lines without a tombstone, tenant by tenant, each erasure once: several may have worked at it."""
-    known_here = {scope.tenant_id for scope in await tenants(database)}
+    """The journal's lines without a tombstone, tenant by tenant, each erasure once: several may have worked at it.
+
+    Of a tenant that was off-boarded that alone, and of one whose end is under way nothing: the worker goes on with it.
+    """
+    standing = {tenant.tenant_id: tenant.status for tenant in await database.directory(directory.tenants)}
     for tenant_id, lines in _by_tenant(journal):
-        if tenant_id in known_here:
+        if standing.get(tenant_id, ERASING) == ERASING:
+            continue
+        ends = [line for line in lines if line.kind == "tenant"]
+        if ends:
+            yield ends[0]
+        else:
             known = await database.work(
                 tenant_scope(tenant_id),
                 lambda tx, lines=lines: tombstones.existing(tx, [(line.kind, str(line.target_id)) for line in lines]),  # type: ignore[misc]

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from coatcheck.store.database import DirectoryTransaction, WorkerTransaction
 
-_TENANT = "tenant_id, name, status, key_fingerprint, created_at, permission_revision"
+_TENANT = "tenant_id, name, status, key_fingerprint, created_at, permission_revision, erasure_tenant_id, erasure_id"
 _KEY = """key_id, principal_id, name, secret_hash, key_version, operations, sessions, created_at, expires_at, revoked_at"""
 
 _TENANTS = sa.text(f"SELECT {_TENANT} FROM tenants ORDER BY created_at, tenant_id")
@@ -58,6 +58,9 @@ class Tenant:
     key_fingerprint: str
     created_at: datetime
     permission_revision: int = 0
+    erasure_tenant_id: UUID | None = None
+    """While it is being off-boarded: whose receipt that is, and which."""
+    erasure_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,7 @@ async def revoke_key(tx: WorkerTransaction, key_id: UUID, at: datetime) -> ApiKe
 
 
 def _tenant(row: sa.Row[Any]) -> Tenant:
-    return Tenant(row.tenant_id, row.name, row.status, row.key_fingerprint, row.created_at, row.permission_revision)
+    return Tenant(**row._mapping)
 
 
 def _key(row: sa.Row[Any]) -> ApiKeyRow:

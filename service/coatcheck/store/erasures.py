@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +25,10 @@ _COMPLETE = sa.text("""
     UPDATE erasures SET completed_at = :completed_at, journal_mac = :journal_mac, key_version = :key_version, tag = :tag,
                         counts = CAST(:counts AS jsonb)
      WHERE tenant_id = :tenant AND erasure_id = :erasure AND completed_at IS NULL
+""")
+
+_NOTE_COUNTS = sa.text("""
+    UPDATE erasures SET counts = CAST(:counts AS jsonb) WHERE tenant_id = :tenant AND erasure_id = :erasure AND counts = '{}'
 """)
 
 _FIND = sa.text(f"SELECT {_COLUMNS} FROM erasures WHERE tenant_id = :tenant AND erasure_id = :erasure")
@@ -90,6 +94,12 @@ async def complete(tx: WorkerTransaction, erasure: Erasure) -> None:
             "counts": json.dumps(dict(erasure.counts)),
         },
     )
+
+
+async def note_counts(tx: WorkerTransaction, erasure_id: UUID, counts: Mapping[str, int]) -> None:
+    """What there is to erase, where the record does not say so yet: a later look would count what is left."""
+    parameters = {"tenant": tx.scope.tenant_id, "erasure": erasure_id, "counts": json.dumps(dict(counts))}
+    await tx.connection.execute(_NOTE_COUNTS, parameters)
 
 
 async def find(tx: WorkerTransaction, erasure_id: UUID) -> Erasure | None:
