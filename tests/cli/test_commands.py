@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
 import json
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,7 +105,59 @@ def test_what_is_not_there_is_a_failure_in_one_line(machine: Machine) -> None:
     done = machine.here("show", str(UUID(int=7)))
 
     assert done.code == 1
-    assert len(done.err.splitlines()) == 1
+    (line,) = done.err.splitlines()
+    assert "`coatcheck sessions list`" in line
+
+
+def test_a_wrong_key_is_told_where_a_right_one_is(machine: Machine) -> None:
+    done = machine.here("recall", "x", COATCHECK_URL=_url(machine), COATCHECK_API_KEY="wrong")
+
+    assert done.code == 1
+    assert "local.key" in done.err
+
+
+def test_an_operation_that_does_not_exist_has_those_that_do_listed(machine: Machine) -> None:
+    done = machine.here("keys", "create", "ci", "--operation", "memory")
+
+    assert done.code == 2
+    assert "recall" in done.err
+
+
+def test_an_export_of_nothing_leaves_no_file(machine: Machine, tmp_path: Path) -> None:
+    done = machine.here("export", "no-such-session", "--output", str(tmp_path / "out.ndjson"))
+
+    assert done.code == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_transcript_comes_from_stdin_under_a_name_that_is_given(machine: Machine, tmp_path: Path) -> None:
+    command = [*COATCHECK, "compact", "-", "--session", "from-stdin", "--json"]
+
+    done = subprocess.run(
+        command, input=json.dumps(conversation(20)).encode(), capture_output=True, env=environment(machine.data_dir), check=True
+    )
+
+    (answer,) = json.loads(done.stdout)
+    assert machine.ok("sessions", "show", "from-stdin")["session_id"] == answer["session_id"]
+
+
+def test_handoffs_are_printed_as_they_come_and_an_interrupt_leaves_those_that_came(machine: Machine, tmp_path: Path) -> None:
+    file = tmp_path / "long.json"
+    file.write_text(json.dumps(conversation(400)), "utf-8")
+    command = [*COATCHECK, "compact", str(file), "--session", "interrupted", "--window-chars", "5000"]
+
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(machine.data_dir))
+    assert process.stdout is not None
+    first = process.stdout.readline().decode()
+    process.send_signal(signal.SIGINT)
+    rest, said = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert first.startswith("[CONTEXT HANDOFF")
+    assert rest.count(b"[END HANDOFF]") < 100
+    assert said.decode().splitlines()[-1] == "coatcheck: interrupted"
+    assert "window 1 of " in said.decode()
+    assert machine.ok("sessions", "show", "interrupted")["manifests"] >= 1
 
 
 def test_a_scan_of_a_sound_memory_finds_nothing(machine: Machine, compacted: list[dict[str, Any]]) -> None:
@@ -197,7 +252,9 @@ def test_a_second_service_on_the_same_data_is_refused_in_one_line(machine: Machi
     done = machine.run("serve", "--embedded", "--port", "0")
 
     assert done.code == 1
-    assert "Another process owns the data directory" in done.err
+    (line,) = [line for line in done.err.splitlines() if "Another process owns the data directory" in line]
+    assert f"serves on {_url(machine)}" in line
+    assert "COATCHECK_DATA_DIR" in line
 
 
 def test_doctor_finds_a_sound_machine(machine: Machine) -> None:
@@ -216,7 +273,7 @@ def test_mcp_over_stdio_offers_the_tools_and_answers(machine: Machine, compacted
     async def talk() -> tuple[set[str], Any, Any]:
         server = StdioServerParameters(command=COATCHECK[0], args=[*COATCHECK[1:], "mcp"], env=environment(machine.data_dir))
         async with stdio_client(server, errlog=sys.stderr) as pipes, ClientSession(*pipes) as host:
-            await host.initialize()
+            assert (await host.initialize()).server_info.version == importlib.metadata.version("coatcheck")
             tools = await host.list_tools()
             found = await host.call_tool("recall_memory", {"query": "where does the standby listen", "session": "standby-day"})
             missing = await host.call_tool("read_manifest", {"manifest_id": str(UUID(int=7))})

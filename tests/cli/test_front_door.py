@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import resource
@@ -14,7 +15,9 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from coatcheck.cli import output
+from coatcheck.cli.failures import failure_text
 from coatcheck.cli.main import app
+from coatcheck.domain.errors import FieldError, InvalidRequest
 
 COMMANDS = {
     "serve", "demo", "cache", "compact", "recall", "show", "window", "scan", "repair", "reconcile", "redact", "keys", "tenants",
@@ -100,15 +103,19 @@ def test_a_file_of_no_known_shape_is_a_failure_in_one_line(tmp_path: Path) -> No
     done = run("compact", str(file))
 
     assert done.returncode == 1
-    assert done.stderr.decode().splitlines() == ["coatcheck: no list of messages under messages, history, input; the keys are: a"]
+    assert done.stderr.decode().splitlines() == [
+        f"coatcheck: {file}: no list of messages under messages, history, input; the keys are: a "
+        "(`coatcheck compact --help` says what is read)"
+    ]
 
 
 def test_a_service_that_is_not_there_is_a_failure_in_one_line() -> None:
-    done = run("recall", "x", environment={"COATCHECK_URL": "http://127.0.0.1:9", "COATCHECK_API_KEY": "k"})
+    done = run("recall", "x", environment={"COATCHECK_URL": "http://me:word@127.0.0.1:9", "COATCHECK_API_KEY": "k"})
 
     assert done.returncode == 1
-    assert done.stderr.decode().startswith("coatcheck: the service did not answer")
-    assert b"Traceback" not in done.stderr
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith("coatcheck: the service at http://127.0.0.1:9 did not answer: ")
+    assert line.endswith("is it running, and is this its address?")
 
 
 def test_rules_that_would_do_nothing_are_refused_in_one_line(tmp_path: Path) -> None:
@@ -126,6 +133,54 @@ def test_an_unknown_setting_is_named_before_anything_starts(tmp_path: Path) -> N
 
     assert done.returncode == 1
     assert b"COATCHECK_TYPO" in done.stderr
+
+
+def test_a_data_directory_that_cannot_be_used_is_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+
+    done = run("recall", "x", environment={"COATCHECK_DATA_DIR": str(tmp_path / "file" / "data")})
+
+    assert done.returncode == 1
+    assert done.stderr.decode().splitlines() == [
+        f"coatcheck: The data directory {tmp_path}/file/data cannot be used: Not a directory. "
+        "Name a folder that this user may write to with COATCHECK_DATA_DIR."
+    ]
+
+
+def test_a_service_that_is_told_of_no_storage_names_both_choices(tmp_path: Path) -> None:
+    done = run("serve", environment={"COATCHECK_DATA_DIR": str(tmp_path / "data")})
+
+    assert done.returncode == 1
+    assert b"--embedded" in done.stderr
+    assert b"COATCHECK_DATABASE_URL" in done.stderr
+
+
+def test_what_comes_from_stdin_needs_a_name() -> None:
+    done = run("compact", "-")
+
+    assert done.returncode == 2
+    assert b"--session" in done.stderr
+
+
+def test_an_error_of_the_file_system_names_the_file(tmp_path: Path) -> None:
+    error = FileNotFoundError(2, "No such file or directory", str(tmp_path / "gone"))
+
+    assert failure_text(error) == f"No such file or directory: {tmp_path}/gone"
+    assert failure_text(KeyError("ours")) is None
+
+
+def test_a_place_is_named_once_and_further_places_have_their_lines() -> None:
+    errors = [FieldError("/query", "is required"), FieldError("/top_k", "must be at most 50")]
+
+    said = failure_text(InvalidRequest("/query is required.", errors=errors))
+
+    assert said == "/query is required.\n  /top_k: must be at most 50"
+
+
+def test_the_version_is_printed() -> None:
+    done = run("--version")
+
+    assert done.stdout.decode() == f"coatcheck {importlib.metadata.version('coatcheck')}\n"
 
 
 def test_gpu_says_that_it_is_not_part_of_this_release() -> None:

@@ -46,6 +46,12 @@ def test_nothing_to_talk_to_is_said(tmp_path: Path) -> None:
         locate(directory=tmp_path, environment={})
 
 
+@pytest.mark.parametrize("url", ["nonsense", "127.0.0.1:8717", "ftp://named.test", "http://"])
+def test_a_url_that_is_none_of_a_service_is_said(tmp_path: Path, url: str) -> None:
+    with pytest.raises(NoServiceConfigured, match="http://"):
+        locate(directory=tmp_path, environment={"COATCHECK_URL": url})
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"url": 3}', "\xff"])
 def test_a_run_file_that_says_nothing_is_no_service(tmp_path: Path, content: str) -> None:
     (tmp_path / "run.json").write_text(content, "latin-1")

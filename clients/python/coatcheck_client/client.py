@@ -235,8 +235,11 @@ def _options(step: Send) -> dict[str, Any]:
 
 
 def _unreachable(error: httpx.HTTPError) -> ServiceUnreachable:
-    # The message of an httpx error names the address and the cause, never a header or a body.
-    return ServiceUnreachable(f"the service did not answer: {error or type(error).__name__}")
+    # The message of an httpx error names the cause, never a header or a body.
+    url = error.request.url
+    where = f"{url.scheme}://{url.netloc.decode('ascii')}"  # without a user's name and password
+    hint = "; is it running, and is this its address?" if isinstance(error, httpx.ConnectError) else ""
+    return ServiceUnreachable(f"the service at {where} did not answer: {error or type(error).__name__}{hint}")
 
 
 def _reachable(chunks: Iterator[bytes]) -> Iterator[bytes]:

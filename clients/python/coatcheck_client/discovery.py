@@ -56,7 +56,7 @@ def locate(
     directory: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Location:
-    """The service to talk to. Raises NoServiceConfigured where none is named and none runs on the data directory."""
+    """The service to talk to. Raises NoServiceConfigured where none is named by a usable URL and none runs here."""
     names = os.environ if environment is None else environment  # noqa: TID251
     directory = directory or data_dir(names)
     running = running_url(directory)
@@ -65,6 +65,8 @@ def locate(
         raise NoServiceConfigured(
             "no service: set COATCHECK_URL (and COATCHECK_API_KEY), or start one with `coatcheck serve --embedded`"
         )
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        raise NoServiceConfigured("the service's URL (COATCHECK_URL) has to begin with http:// or https:// and a host")
     api_key = api_key or names.get("COATCHECK_API_KEY")
     if api_key is None and running is not None and _same_place(url, running):
         api_key = local_key(directory)

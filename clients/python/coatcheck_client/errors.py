@@ -16,7 +16,7 @@ class ClientError(Exception):
 
 
 class NoServiceConfigured(ClientError):
-    """Neither a URL was given, nor COATCHECK_URL set, nor is a service running on the data directory."""
+    """No usable URL was given or stands in COATCHECK_URL, and no service is running on the data directory."""
 
 
 class ServiceUnreachable(ClientError):

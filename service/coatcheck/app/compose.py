@@ -27,7 +27,7 @@ from coatcheck.app.bootstrap import ensure_local_key
 from coatcheck.app.data_dir import DataDirectory
 from coatcheck.app.directory import StoreDirectory
 from coatcheck.app.models import Models, open_models
-from coatcheck.app.storage import OpenedIndex, open_index, open_rows
+from coatcheck.app.storage import OpenedIndex, check_choice, open_index, open_rows
 from coatcheck.compaction.planner import Planner
 from coatcheck.compaction.redaction.redactor import Redactor
 from coatcheck.domain.errors import CoatcheckError, IndexUnavailable, RefusedToStart
@@ -99,6 +99,7 @@ async def foundations(settings: Settings) -> AsyncIterator[Foundations]:
         faults.arm(crash_points)
     async with AsyncExitStack() as stack:
         directory = stack.enter_context(DataDirectory(settings.data_dir))
+        check_choice(settings)
         redactor = await asyncio.to_thread(Redactor, cache_dir() / "rules", settings.redaction_rules)
         keyring = Keyring(await asyncio.to_thread(_root_key, settings, directory))
         rows = await open_rows(settings, directory)

@@ -26,15 +26,23 @@ class DataDirectory:
         self._lock: portalocker.Lock | None = None
 
     def __enter__(self) -> DataDirectory:
-        """Makes the directory (0700) where there is none. Raises RefusedToStart while another process owns it."""
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """Makes the directory (0700) where there is none. Raises RefusedToStart where it cannot, or another process owns it."""
         lock = portalocker.Lock(
             self.path / LOCK_FILE, mode="a", timeout=0, flags=portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING
         )
         try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock.acquire()
         except portalocker.exceptions.LockException as error:
-            raise RefusedToStart(f"Another process owns the data directory {self.path}.") from error
+            raise RefusedToStart(
+                f"Another process owns the data directory {self.path}: {self._owner()}. "
+                "Use that one, stop it, or name another folder with COATCHECK_DATA_DIR."
+            ) from error
+        except OSError as error:
+            raise RefusedToStart(
+                f"The data directory {self.path} cannot be used: {error.strerror}. "
+                "Name a folder that this user may write to with COATCHECK_DATA_DIR."
+            ) from error
         self._lock = lock
         self.forget_url()
         return self
@@ -55,6 +63,14 @@ class DataDirectory:
     def forget_url(self) -> None:
         with contextlib.suppress(FileNotFoundError):
             (self.path / RUN_FILE).unlink()
+
+    def _owner(self) -> str:
+        """What the process that holds the lock says of itself; it says nothing before it serves, nor while it stops."""
+        try:
+            content = json.loads((self.path / RUN_FILE).read_text("utf-8"))
+            return f"process {content['pid']} serves on {content['url']}"
+        except (OSError, ValueError, LookupError, TypeError):
+            return "it is starting, stopping, or a command at work"
 
     @property
     def key_file(self) -> Path:

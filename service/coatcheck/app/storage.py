@@ -41,12 +41,19 @@ class OpenedIndex:
     """Rewrites an embedded engine's files without what was deleted."""
 
 
+def check_choice(settings: Settings) -> None:
+    """Raises RefusedToStart where nothing says which of the two it is: before anything else of what is missing is asked for."""
+    if settings.database_url is None and not settings.embedded:
+        raise RefusedToStart(
+            "Nothing says where the data is: start with --embedded (COATCHECK_EMBEDDED=true), or set COATCHECK_DATABASE_URL, "
+            "COATCHECK_QDRANT_URL, COATCHECK_ROOT_KEY_FILE and COATCHECK_ERASURE_JOURNAL."
+        )
+
+
 async def open_rows(settings: Settings, directory: DataDirectory) -> Rows:
     """Starts (and migrates) the embedded server, or takes the configured URL. Raises RefusedToStart, StoreUnavailable."""
     if settings.database_url is not None:
         return Rows(settings.database_url.get_secret_value())
-    if not settings.embedded:
-        raise RefusedToStart("Set COATCHECK_DATABASE_URL and COATCHECK_QDRANT_URL, or choose --embedded.")
     try:
         from coatcheck.store.embedded import EmbeddedServer
     except ImportError as error:

@@ -10,6 +10,7 @@ import typer
 
 from coatcheck.cli import output
 from coatcheck.cli.output import AsJson
+from coatcheck.identity.operations import Operation
 
 if TYPE_CHECKING:
     from coatcheck_client.wire import KeyOut
@@ -21,7 +22,7 @@ tenants = typer.Typer(help="Make, list, limit and off-board tenants.", no_args_i
 @keys.command(name="create")
 def create_key(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for.")],
-    operation: Annotated[list[str] | None, typer.Option(help="An operation it grants; may be given more than once.")] = None,
+    operation: Annotated[list[Operation] | None, typer.Option(help="An operation it grants; may be given more than once.")] = None,
     session: Annotated[list[UUID] | None, typer.Option(help="A session it is limited to; may be given more than once.")] = None,
     principal: Annotated[UUID | None, typer.Option(help="Whose key it is; your own where none is given.")] = None,
     expires: Annotated[datetime | None, typer.Option(help="When it ends, in UTC.")] = None,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from coatcheck.cli import output
+from coatcheck.cli.failures import failure_text
 from coatcheck.cli.output import AsJson
 
 if TYPE_CHECKING:
@@ -22,7 +25,7 @@ DEADLINE_S = 300.0
 
 
 def compact(
-    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="A transcript: JSON, or JSON lines.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", dir_okay=False, help="JSON, or JSON lines; - is stdin.")],
     session: Annotated[str | None, typer.Option(help="The session's name or id; the file's name where none is given.")] = None,
     window_chars: Annotated[int, typer.Option(min=1, help="About how long a window is, in characters.")] = 100_000,
     format: Annotated[
@@ -33,13 +36,16 @@ def compact(
 ) -> None:
     """Keep a transcript and print its handoffs.
 
-    It is cut into message-safe windows, which are handed in one after the other.
+    It is cut into message-safe windows, which are handed in one after the other. The same file again goes on where an
+    interrupted run ended.
+
+    Read are the messages of OpenAI chat, OpenAI Responses and Anthropic (a list, an object that holds one as "messages",
+    "history" or "input", or one a line), and the logs of Claude Code, Codex, SWE-agent, OpenHands and cline.
     """
     from coatcheck.cli import connection
-    from coatcheck_client.transcripts import read_transcript
     from coatcheck_client.windows import cut_windows
 
-    transcript = read_transcript(file)
+    transcript = _read(file, session)
     cut = cut_windows(transcript.messages, window_chars)
     for warning in transcript.warnings:
         output.warn(warning)
@@ -48,13 +54,11 @@ def compact(
         output.warn(f"messages {places} of {len(transcript.messages)} are in no window: {left.reason}")
     wire_format = transcript.format if format == "auto" else format
     name = session or session_name(file)
-    done, failed = connection.run(lambda client: _hand_in(client, transcript, cut, wire_format, name, visibility))
+    show = _ignore if as_json else _show
+    done, failed = connection.run(lambda client: _hand_in(client, transcript, cut, wire_format, name, visibility, show))
     if as_json:
         output.print_json(done)
     else:
-        for answer in done:
-            output.say(answer.handoff.text)
-            output.say()
         _sum_up(done, len(cut.windows))
     if failed or not done:
         raise typer.Exit(1)
@@ -65,6 +69,18 @@ def session_name(file: Path) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", file.name.split(".")[0]).strip("-")[:200] or "transcript"
 
 
+def _read(file: Path, session: str | None) -> Transcript:
+    from coatcheck_client.transcripts import parse_transcript, read_transcript
+
+    if str(file) != "-":
+        if not file.exists():
+            raise typer.BadParameter(f"file '{file}' does not exist", param_hint="FILE")
+        return read_transcript(file)
+    if session is None:
+        raise typer.BadParameter("what comes from stdin has no name: give one", param_hint="--session")
+    return parse_transcript(sys.stdin.buffer.read())
+
+
 async def _hand_in(
     client: AsyncCoatcheck,
     transcript: Transcript,
@@ -72,34 +88,49 @@ async def _hand_in(
     wire_format: Literal["openai-chat", "openai-responses", "anthropic"],
     session: str,
     visibility: str | None,
+    show: Callable[[CompactionResponse], None],
 ) -> tuple[list[CompactionResponse], int]:
-    """The answers in order, and how many windows failed. One window that is refused never blocks the next."""
+    """The answers in order, each shown as soon as it is there, and how many windows failed.
+
+    One window that is refused never blocks the next.
+    """
     from coatcheck_client.errors import InvalidRequest, NoProgress
 
     done: list[CompactionResponse] = []
     failed = 0
-    with output.progress("compacting", len(cut.windows)) as advance:
-        for number, window in enumerate(cut.windows):
-            try:
-                answer = await client.compact(
-                    window.messages,
-                    session=session,
-                    format=wire_format,
-                    # The system field belongs to the whole conversation; the first window carries it.
-                    system=transcript.system if number == 0 else None,
-                    times=[transcript.times[index] for index in window.indices] if any(transcript.times) else None,
-                    visibility=visibility,
-                    deadline_s=DEADLINE_S,
-                )
-            except NoProgress:
-                output.warn(f"window {number + 1} (messages {window.start} to {window.stop - 1}) is too short to gain anything")
-            except InvalidRequest as error:
-                failed += 1
-                output.warn(f"window {number + 1} (messages {window.start} to {window.stop - 1}): {output.failure_text(error)}")
-            else:
-                done.append(answer)
-            advance(number + 1)
+    for number, window in enumerate(cut.windows):
+        place = f"window {number + 1} of {len(cut.windows)}, messages {window.start} to {window.stop - 1}"
+        if len(cut.windows) > 1:
+            output.warn(place)
+        try:
+            answer = await client.compact(
+                window.messages,
+                session=session,
+                format=wire_format,
+                # The system field belongs to the whole conversation; the first window carries it.
+                system=transcript.system if number == 0 else None,
+                times=[transcript.times[index] for index in window.indices] if any(transcript.times) else None,
+                visibility=visibility,
+                deadline_s=DEADLINE_S,
+            )
+        except NoProgress:
+            output.warn(f"{place}: too short to gain anything, nothing was stored")
+        except InvalidRequest as error:
+            failed += 1
+            output.warn(f"{place}: {failure_text(error)}")
+        else:
+            done.append(answer)
+            show(answer)
     return done, failed
+
+
+def _show(answer: CompactionResponse) -> None:
+    output.say(answer.handoff.text)
+    output.say()
+
+
+def _ignore(answer: CompactionResponse) -> None:
+    """JSON is one document: it is printed at the end."""
 
 
 def _sum_up(done: list[CompactionResponse], windows: int) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
+
+from coatcheck.cli import output
 
 if TYPE_CHECKING:
     from coatcheck.settings import Settings
@@ -35,7 +38,10 @@ async def connect() -> AsyncIterator[AsyncCoatcheck]:
         async with AsyncCoatcheck() as client:
             yield client
         return
-    async with in_process(local_settings()) as client:
+    settings = local_settings()
+    if sys.stderr.isatty():
+        output.warn("no service is running: starting one for this command (`coatcheck serve --embedded` keeps one running)")
+    async with in_process(settings) as client:
         yield client
 
 
@@ -52,7 +58,11 @@ async def in_process(settings: Settings) -> AsyncIterator[AsyncCoatcheck]:
         start(settings) as app,
         AsyncCoatcheck(IN_PROCESS_URL, app.api_key, transport=app.transport) as client,
     ):
-        yield client
+        try:
+            yield client
+        except asyncio.CancelledError:
+            output.warn("stopping: what is under way is finished first")
+            raise
 
 
 def local_settings(**overrides: object) -> Settings:

@@ -75,7 +75,7 @@ def counts_and_findings(job: JobOut) -> dict[str, object]:
 def _follow(title: str, start: Callable[[AsyncCoatcheck, Progress], Awaitable[JobOut]]) -> JobOut:
     from coatcheck.cli import connection
 
-    with output.progress(title, None) as advance:
+    with output.progress(title) as advance:
 
         def report(job: JobOut) -> None:
             advance(max(job.progress.values(), default=0))

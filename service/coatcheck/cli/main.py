@@ -1,12 +1,13 @@
 """The front door of the command line: the commands, and what an error becomes.
 
 Only typer is imported here and in the command modules; everything else is imported inside the command that needs it, so that
-``coatcheck --help`` answers at once. Exit codes: 0 fine, 1 a finding or a failure, 2 usage.
+``coatcheck --help`` answers at once. Exit codes: 0 fine, 1 a finding or a failure, 2 usage, 130 interrupted.
 """
 
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
@@ -14,6 +15,7 @@ from coatcheck.cli import (
     access,
     caching,
     compacting,
+    failures,
     integrity,
     limits,
     machine,
@@ -25,6 +27,8 @@ from coatcheck.cli import (
     trust,
 )
 from coatcheck.cli.demo import command as demo
+
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="coatcheck",
@@ -65,19 +69,34 @@ app.command()(machine.doctor)
 app.command()(machine.mcp)
 
 
+@app.callback()
+def front_door(
+    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version.", callback=_print_version)] = False,
+) -> None:
+    """The options of the whole command."""
+
+
 def main() -> None:
     """Runs the command line and exits."""
     output.prepare_streams()
     try:
         app()
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except BrokenPipeError:
-        output.close_quietly()
-        sys.exit(1)
+    except SystemExit as ended:
+        # What typer makes of an interrupt, without a word. (A pipe whose reader has gone it ends quietly, with 1.)
+        if ended.code == INTERRUPTED:
+            output.warn("interrupted")
+        raise
     except Exception as error:
-        detail = output.failure_text(error)
+        detail = failures.failure_text(error)
         if detail is None:
             raise
         output.warn(detail)
         sys.exit(1)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        import importlib.metadata
+
+        output.say(f"coatcheck {importlib.metadata.version('coatcheck')}")
+        raise typer.Exit

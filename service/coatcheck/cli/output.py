@@ -7,7 +7,6 @@ that a recalled text cannot steer it.
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,27 +34,6 @@ def prepare_streams() -> None:
             reconfigure(errors="backslashreplace")
 
 
-def close_quietly() -> None:
-    """After the reader of a pipe has gone: keeps the interpreter from complaining at its exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def failure_text(error: Exception) -> str | None:
-    """One line, and a line for each place, for an error that a user can do something about; null for a fault of ours."""
-    from coatcheck.domain.errors import CoatcheckError
-    from coatcheck_client.errors import ClientError, ProblemError
-
-    if isinstance(error, ProblemError):
-        places = "".join(f"\n  {place.get('pointer', '')}: {place.get('detail', '')}" for place in error.errors)
-        return f"{error.title}: {error.detail}{places}" if error.detail != error.title else f"{error.title}{places}"
-    if isinstance(error, CoatcheckError):
-        places = "".join(f"\n  {place.pointer}: {place.detail}" for place in error.errors)
-        return f"{error.detail}{places}"
-    if isinstance(error, ClientError):
-        return str(error)
-    return None
-
-
 def print_json(value: Any) -> None:
     """The value as ASCII-escaped JSON, wire models, ids and times included."""
     print(json.dumps(value, default=_plain, indent=2 if sys.stdout.isatty() else None), flush=True)
@@ -67,7 +45,7 @@ def say(text: str = "") -> None:
 
 
 def warn(text: str) -> None:
-    """A line on stderr."""
+    """A line on stderr: what is wrong, and what a long command is at."""
     print(f"coatcheck: {for_terminal(text)}", file=sys.stderr)
 
 
@@ -94,16 +72,16 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 
 @contextmanager
-def progress(title: str, total: int | None) -> Iterator[Steps]:
+def progress(title: str) -> Iterator[Steps]:
     """A progress bar on stderr where that is a terminal; nothing elsewhere. Call with how much is done."""
-    if not sys.stderr.isatty() or total == 1:
+    if not sys.stderr.isatty():
         yield lambda done: None
         return
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as drawn:
-        task = drawn.add_task(title, total=total)
+        task = drawn.add_task(title, total=None)
         yield lambda done: drawn.update(task, completed=done)
 
 

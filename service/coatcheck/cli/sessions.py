@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 from uuid import UUID
 
 import typer
@@ -99,16 +99,16 @@ def export(
 
     # A file of that name is whole: an export that breaks off leaves its .partial behind.
     partial = to.with_name(to.name + ".partial") if to is not None else None
-    with partial.open("wb") if partial is not None else open(sys.stdout.fileno(), "wb", closefd=False) as file:
 
-        async def work(client: AsyncCoatcheck) -> int:
-            found = await client.session(session)
-            size_bytes = 0
+    async def work(client: AsyncCoatcheck) -> int:
+        found = await client.session(session)
+        size_bytes = 0
+        with _opened(partial) as file:
             async for chunk in client.export(found.session_id):
                 size_bytes += file.write(chunk)
-            return size_bytes
+        return size_bytes
 
-        size_bytes = connection.run(work)
+    size_bytes = connection.run(work)
     if partial is not None and to is not None:
         partial.replace(to)
     if to is not None:
@@ -133,10 +133,15 @@ def import_(
         output.print_json(taken)
         return
     output.say(
-        f"{taken.sessions} sessions, {taken.manifests} manifests, {taken.segments} segments taken in; {taken.skipped} skipped."
+        f"{taken.sessions} sessions, {taken.manifests} manifests, {taken.segments} segments taken in; "
+        f"{taken.skipped} manifests left out, which are here already or would gain nothing."
     )
     for warning in taken.warnings:
         output.warn(f"{warning.code}: {warning.detail}")
+
+
+def _opened(file: Path | None) -> IO[bytes]:
+    return file.open("wb") if file is not None else open(sys.stdout.fileno(), "wb", closefd=False)
 
 
 def _print(session: SessionOut, as_json: bool) -> None:

@@ -51,7 +51,7 @@ class Delegations:
         context.require("delegate")
         operations = frozenset(asked.operations)
         if operations - EVERYTHING:
-            raise InvalidRequest("An operation is not known.")
+            raise InvalidRequest(f"An operation is not known; a delegate may be given {', '.join(sorted(DELEGABLE))}.")
         if operations - (context.operations & DELEGABLE):
             raise Forbidden("A delegate does no more than its maker, and nothing that administers.")
         sessions = frozenset(asked.sessions) if asked.sessions is not None else context.sessions

@@ -53,7 +53,7 @@ class Keys:
         context.require("keys")
         operations = frozenset(asked.operations) if asked.operations is not None else context.operations
         if operations - EVERYTHING:
-            raise InvalidRequest("An operation is not known.")
+            raise InvalidRequest(f"An operation is not known; there are {', '.join(sorted(EVERYTHING))}.")
         granted = Grant(
             principal_id=asked.principal_id or context.principal_id,
             operations=operations,

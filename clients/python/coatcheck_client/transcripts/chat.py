@@ -61,7 +61,7 @@ def _transcript(messages: list[Any], system: Any, source: str, warnings: Sequenc
     among_items = source == "input" or any(_is_item(message) for message in messages)
     for position, message in enumerate(messages):
         if not is_message(message) and not (among_items and _is_item_to_come(message)):
-            what = f"an object of type {message.get('type')!r}"[:80] if isinstance(message, dict) else f"a {type(message).__name__}"
+            what = f"an object of type {message.get('type')!r}"[:80] if isinstance(message, dict) else _json_kind(message)
             raise TranscriptError(f"entry {position} is no message of a known format but {what}")
     wire_format = detect_format(messages)
     if system is not None and wire_format == "openai-chat" and not _has_system(messages):
@@ -84,3 +84,9 @@ def _not_messages(document: dict[str, Any]) -> list[str]:
     if document.get("instructions"):
         warnings.append("the request's instructions are not among its items and were left out")
     return warnings
+
+
+def _json_kind(value: Any) -> str:
+    """What JSON calls it."""
+    kinds = {str: "a string", bool: "true or false", int: "a number", float: "a number", list: "a list"}
+    return kinds.get(type(value), "null")

@@ -12,12 +12,15 @@ from coatcheck_client.transcripts.transcript import Transcript
 
 
 def read_transcript(path: Path | str) -> Transcript:
-    """Reads a file. Raises TranscriptError when it cannot be read or is of no known shape."""
+    """Reads a file. Raises TranscriptError, which names it, when it cannot be read or is of no known shape."""
     try:
         raw = Path(path).read_bytes()
     except OSError as error:
         raise TranscriptError(f"cannot read {path}: {error.strerror or type(error).__name__}") from error
-    return parse_transcript(raw)
+    try:
+        return parse_transcript(raw)
+    except TranscriptError as error:
+        raise TranscriptError(f"{path}: {error}") from error
 
 
 def parse_transcript(raw: bytes) -> Transcript:

@@ -119,7 +119,9 @@ async def _run(folder: Path) -> Outcome:
     window = plan_window(told.messages, keep_last=KEEP_LAST)
     if window is None:
         raise RuntimeError("the demo's transcript holds no window")
+    output.warn(f"starting PostgreSQL and the index in {folder}; the first start also compiles the redaction rules")
     async with connection.in_process(connection.local_settings(data_dir=folder, embedded=True)) as client:
+        output.warn(f"handing in {len(window.messages)} messages")
         compaction = await client.compact(
             window.messages,
             session=SESSION,
@@ -127,6 +129,7 @@ async def _run(folder: Path) -> Outcome:
             times=[told.times[index] for index in window.indices],
             deadline_s=300,
         )
+        output.warn(f"asking {len(story.QUESTIONS)} questions, rebuilding the window, checking every hash")
         answers = tuple([await _ask(client, question) for question in story.QUESTIONS])
         rebuilt = await client.window(compaction.manifest_id)
         scan = await client.scan(index=True)

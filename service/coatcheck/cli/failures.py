@@ -1,0 +1,37 @@
+"""What a command says of an error: one line, a line for each further place, and what to do next where that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+NEXT_STEPS = {
+    "TranscriptError": "`coatcheck compact --help` says what is read",
+    "Unauthenticated": "set COATCHECK_API_KEY; a service on this machine leaves its first key in local.key of its data directory",
+    "NotFound": "`coatcheck sessions list` shows the sessions that you may read",
+}
+
+
+def failure_text(error: Exception) -> str | None:
+    """For an error that a user can do something about; null for a fault of ours."""
+    from coatcheck.domain.errors import CoatcheckError
+    from coatcheck_client.errors import ClientError, ProblemError
+
+    if isinstance(error, ProblemError):
+        places = [(place.get("pointer", ""), place.get("detail", "")) for place in error.errors]
+        said = f"{error.title}: {error.detail}" if error.detail != error.title else error.title
+    elif isinstance(error, CoatcheckError):
+        places = [(place.pointer, place.detail) for place in error.errors]
+        said = error.detail
+    elif isinstance(error, ClientError):
+        places, said = [], str(error)
+    elif isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    else:
+        return None
+    step = NEXT_STEPS.get(type(error).__name__)
+    return said + (f" ({step})" if step else "") + _further(places, said)
+
+
+def _further(places: Sequence[tuple[str, str]], said: str) -> str:
+    """The places that the sentence does not name already."""
+    return "".join(f"\n  {pointer}: {detail}" for pointer, detail in places if f"{pointer} {detail}" not in said)
