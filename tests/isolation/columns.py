@@ -22,6 +22,12 @@ REFUSED = (
     "revoked",
     "a delegate of a key that was revoked",
     "a delegate for another door",
+    "a token without an algorithm",
+    "a token signed with a shared secret",
+    "a token for another audience",
+    "a token that has expired",
+    "a token of another key",
+    "a token of an issuer that speaks for nobody",
 )
 """Made by ``World.refused``."""
 

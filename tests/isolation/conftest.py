@@ -30,7 +30,7 @@ def shared_database(postgres: Postgres) -> Iterator[str]:
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
 async def app(postgres: Postgres, shared_database: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[App]:
-    async with apps.app(postgres.login_url(shared_database), tmp_path_factory.mktemp("app")) as one:
+    async with apps.app(postgres.login_url(shared_database), tmp_path_factory.mktemp("app"), outbound_allow_loopback=True) as one:
         yield one
 
 
