@@ -23,11 +23,11 @@ def upgrade() -> None:
     limit_waiting()
     op.add_column("principals", sa.Column("role", sa.Text, nullable=False, server_default="member"))
     op.add_column("principals", sa.Column("issuer", sa.Text))
+    keep_what_keys_grant()
     op.drop_constraint("uq_principals_tenant_id_subject", "principals")
     op.create_unique_constraint("uq_principals_tenant_id_issuer_subject", "principals", ["tenant_id", "issuer", "subject"])
     op.create_check_constraint(op.f("ck_principals_role"), "principals", "role IN ('member', 'operator')")
     op.create_check_constraint(op.f("ck_principals_subject"), "principals", "(issuer IS NULL) = (subject IS NULL)")
-    keep_what_keys_grant()
     op.create_table(
         "delegations",
         sa.Column("tenant_id", sa.Uuid, primary_key=True),

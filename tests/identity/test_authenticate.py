@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 import time
 from collections.abc import Callable
@@ -14,8 +15,9 @@ from coatcheck.domain.errors import Unauthenticated
 from coatcheck.identity.authenticate import Authenticator
 from coatcheck.identity.context import Credential, CredentialKind
 from coatcheck.identity.credentials import ApiKey, new_api_key
+from coatcheck.identity.doors import Door
 from coatcheck.identity.keyring import Keyring
-from coatcheck.identity.operations import MEMBER
+from coatcheck.identity.operations import MEMBER, Role
 from tests.identity.directory import KEYS, NOW, MemoryDirectory
 
 
@@ -140,3 +142,27 @@ async def test_every_refusal_takes_the_time_of_one_proof(directory: MemoryDirect
 
     medians = [statistics.median(taken) for taken in durations.values()]
     assert max(medians) / min(medians) < 2
+
+
+async def test_a_delegation_is_looked_up_among_delegations_and_counts_at_its_doors_alone(
+    directory: MemoryDirectory, authenticator: Authenticator
+) -> None:
+    key = directory.add()
+    made = dataclasses.replace(key, kind=CredentialKind.DELEGATION)
+    at_mcp = dataclasses.replace(directory.records[key.tenant_id, key.key_id], doors=frozenset({Door.MCP}), role=Role.OPERATOR)
+
+    assert await _refusal(authenticator, f"Bearer {made.text}") == Unauthenticated().detail
+    directory.delegations[key.tenant_id, key.key_id] = at_mcp
+
+    context = await authenticator.authenticate(f"Bearer {made.text}", Door.MCP)
+    assert context.credential.kind is CredentialKind.DELEGATION
+    assert await _refusal(authenticator, f"Bearer {made.text}") == Unauthenticated().detail
+
+
+@pytest.mark.parametrize("role", list(Role))
+async def test_a_role_is_the_most_that_a_key_can_do(directory: MemoryDirectory, authenticator: Authenticator, role: Role) -> None:
+    key = directory.add(operations=frozenset({"read", "scan"}), role=role)
+
+    context = await authenticator.authenticate(f"Bearer {key.text}")
+
+    assert context.operations == ({"read"} if role is Role.MEMBER else {"read", "scan"})

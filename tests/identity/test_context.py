@@ -9,7 +9,7 @@ import pytest
 
 from coatcheck.domain.errors import Forbidden
 from coatcheck.identity.context import Credential, CredentialKind, RequestContext
-from coatcheck.identity.operations import EVERYTHING, MEMBER, OPERATOR, Operation
+from coatcheck.identity.operations import DELEGABLE, EVERYTHING, MEMBER, OPERATOR, OPERATORS_CORE, Operation, Role
 
 
 def context(**changes: object) -> RequestContext:
@@ -61,3 +61,38 @@ def test_a_credential_kept_to_sessions_does_nothing_for_the_tenant_as_a_whole() 
     for caller in (context(operations=EVERYTHING, sessions=frozenset({UUID(int=6)})), context(operations=frozenset({"read"}))):
         with pytest.raises(Forbidden):
             caller.require_for_tenant("scan")
+
+
+def test_a_context_covers_another_when_nothing_was_taken_away() -> None:
+    team, session = UUID(int=5), UUID(int=6)
+    begun_with = context(teams=frozenset({team}), sessions=frozenset({session}))
+
+    for wider in (
+        begun_with,
+        context(teams=frozenset({team, UUID(int=9)}), operations=EVERYTHING),
+        context(teams=frozenset({team})),
+    ):
+        assert wider.covers(begun_with)
+    for narrower in (
+        context(teams=frozenset({team}), operations=MEMBER - {"read"}),
+        context(),
+        context(teams=frozenset({team}), sessions=frozenset()),
+        context(teams=frozenset({team}), principal_id=UUID(int=8)),
+        context(teams=frozenset({team}), tenant_id=UUID(int=8)),
+    ):
+        assert not narrower.covers(begun_with)
+    assert not context(sessions=frozenset({session})).covers(context())
+
+
+def test_an_operator_stays_one_when_operations_come_and_no_delegate_is_one() -> None:
+    assert context(operations=OPERATORS_CORE).is_operator
+    for operation in OPERATORS_CORE:
+        assert not context(operations=EVERYTHING - {operation}).is_operator
+    assert not context(operations=DELEGABLE).is_operator
+    assert {"keys", "principals", "tenants", "audit", "import"}.isdisjoint(DELEGABLE)
+    assert MEMBER >= DELEGABLE
+
+
+def test_a_role_is_a_ceiling_and_a_token_gets_what_it_grants() -> None:
+    assert (Role.MEMBER.grants, Role.MEMBER.ceiling) == (MEMBER, MEMBER)
+    assert (Role.OPERATOR.grants, Role.OPERATOR.ceiling) == (OPERATOR, EVERYTHING)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coatcheck.identity.context import CredentialKind
 from coatcheck.identity.credentials import bearer_api_key, new_api_key, parse_api_key
 
 KEY = new_api_key(UUID(int=0xA), UUID(int=0xB))
@@ -17,6 +18,14 @@ def test_a_key_reads_back_from_its_text_and_from_its_header() -> None:
     assert parse_api_key(KEY.text) == KEY
     for header in (f"Bearer {KEY.text}", f"bearer {KEY.text}", f"BEARER  {KEY.text} "):
         assert bearer_api_key(header) == KEY
+
+
+def test_a_delegation_is_no_key() -> None:
+    made = new_api_key(UUID(int=0xA), UUID(int=0xB), CredentialKind.DELEGATION)
+
+    assert parse_api_key(made.text) == made
+    assert parse_api_key("ck" + made.text[2:]) != made
+    assert parse_api_key("cx" + made.text[2:]) is None
 
 
 def test_two_keys_have_two_secrets_of_256_bits() -> None:
