@@ -13,6 +13,8 @@ NEAR_OPPOSITES: dict[str, list[tuple[str, str]]] = {
         ("Read lines 10-25", "Read lines 10-52"),
         ("Use 0.1 as the rate", "Use 0,1 as the rate"),
         ("Roll back to v1.2.3", "Roll back to v1.2.30"),
+        ("Compute 5!", "Compute 5"),
+        ("Compute n!", "Compute n"),
     ],
     "negation": [
         ("Is the backup enabled?", "Is the backup not enabled?"),
@@ -31,6 +33,10 @@ NEAR_OPPOSITES: dict[str, list[tuple[str, str]]] = {
         ("Deploy to staging", "Deploy to production"),
         ("Email us the report", "Email US the report"),
         ("Open src/app.py", "Open src/api.py"),
+        ("List the files in .", "List the files in .."),
+        ("Delete all in ..", "Delete all in ..."),
+        ("Explain save!", "Explain save"),
+        ("Hello world in Rust", "World in Rust"),
         ("Dose of ibuprofen", "Dose of paracetamol"),
         ("What is the weather in Paris, Texas?", "What is the weather in Paris, France?"),
     ],
@@ -86,6 +92,13 @@ NEAR_OPPOSITES: dict[str, list[tuple[str, str]]] = {
         ("Could you explain what this means for me?", "Could you explain what this means?"),
         ("All the users", "Some of the users"),
         ("Send the file", "Send me the file"),
+        ("Give me access to the vault", "Give access to the vault"),
+        ("Can you delete the database?", "Delete the database"),
+        ("Translate thanks", "Translate please"),
+        ("Translate thank you", "Translate"),
+        ("Will you be deployed tomorrow?", "Be deployed tomorrow"),
+        ("Could you please not restart the node?", "Restart the node"),
+        ("Can you tell what is good for me?", "Tell what is good"),
         ("A short summary of it", "A summary of it"),
     ],
     "laid out": [
@@ -115,6 +128,8 @@ SAME_QUESTION = [
     ("What is the port of staging?", "Hi, what is the port of staging?"),
     ("Which hosts aren't patched?", "Which hosts are not patched?"),
     ("Show the top 3 errors", "Please show me the top 3 errors"),
+    ("Show the top 3 errors", "Would you please show the top 3 errors?"),
+    ("Show the top 3 errors", "Show the top 3 errors, please?"),
 ]
 
 FREE_PARAPHRASES = [

@@ -18,17 +18,19 @@ MAX_CHARS = 1_000
 _LAID_OUT = re.compile(r"[\x00-\x1f\x7f`\"“”„«»「」『』]")
 """Lines, code and quotations, whose very characters may matter."""
 
-_POLITE_BEFORE = re.compile(
-    r"(?:(?:hi|hello|hey)(?: there)?[,.!]* |(?:please|kindly),? |(?:can|could|would|will) you(?: please)? (?!not\b)"
-    r"|i(?: would|'d) like you to |i (?:want|need) you to )",
+_GREETING = re.compile(r"(?:hi|hello|hey)(?: there)?[,.!]+ ", re.IGNORECASE)
+_REQUEST = re.compile(
+    r"(?:please|kindly),? |(?:can|could|would|will) you,? please,? (?!not\b)|i(?: would|'d) like you to |i (?:want|need) you to ",
     re.IGNORECASE,
 )
-_ASKS_POLITELY = re.compile(r"(?:can|could|would|will) you\b", re.IGNORECASE)
-_POLITE_AFTER = re.compile(r"(?:,? (?:please|thanks|thank you|thanks in advance))[.!]*$", re.IGNORECASE)
-_FOR_ME = re.compile(r" for me$", re.IGNORECASE)
+_FOR_ME = re.compile(r"(?:can|could|would|will) you (?!not\b)(.+) for me[?.]?$", re.IGNORECASE)
+"""Without "please" or "for me" it may be a question: can you delete it?"""
+_THANKS = re.compile(r"(?:(?<=[?.!])|,) (?:please|thanks|thank you|thanks in advance)[?.!]*$", re.IGNORECASE)
 _SUBORDINATE = re.compile(r"\b(?:what|which|who|whom|whose|when|where|why|how|whether|if|that|than)\b", re.IGNORECASE)
 """After one of these "for me" may belong to what is asked about, and not to the asking."""
 _ASKS = re.compile(r"(?:what|which|who|whom|whose|when|where|why|how)\b", re.IGNORECASE)
+_FULL_STOP = re.compile(r"(?<=[^\W\d_]{2})[.。]$")
+_QUESTION_MARK = re.compile(r"(?<=[^\W_])[?？]$")
 
 _CONTRACTIONS = (
     (re.compile(r"\bcan't\b"), "cannot"),
@@ -40,7 +42,7 @@ _CONTRACTIONS = (
 )
 _NOUNS = {"summary": "summarize", "list": "list", "explanation": "explain", "description": "describe"}
 _BY_NOUN = re.compile(r"^(?:give|write|provide|show)(?: me)? an? (summary|list|explanation|description) of ")
-_SHOW_ME = re.compile(r"^(show|give|tell) me ")
+_SHOW_ME = re.compile(r"^show me ")
 _BRITISH = re.compile(r"\b([a-z]{4,})is(e|es|ed|ing|ation|ations)\b")
 _THE = re.compile(r"\bthe ")
 
@@ -54,23 +56,32 @@ def normal_form(text: str) -> str | None:
     if len(text) > MAX_CHARS or _LAID_OUT.search(text):
         return None
     form = re.sub(" +", " ", unicodedata.normalize("NFC", text).replace("’", "'")).strip(" ")
-    is_request = False
-    while (polite := _POLITE_BEFORE.match(form)) is not None:
-        is_request = is_request or _ASKS_POLITELY.match(form) is not None
-        form = form[polite.end() :]
-    while (polite := _POLITE_AFTER.search(form.rstrip("?"))) is not None:
-        form = form[: polite.start()] + ("?" if form.endswith("?") else "")
-    form = form.rstrip(".!。！ ")
+    form, is_request = _without_courtesies(form)
+    form = _FULL_STOP.sub("", form)
     if is_request or _ASKS.match(form):
-        form = form.rstrip("?？ ")
-    if is_request and not _SUBORDINATE.search(form):
-        form = _FOR_ME.sub("", form)
+        form = _QUESTION_MARK.sub("", form)
     form = _uncapitalised(form)
-    form = _SHOW_ME.sub(r"\1 ", _BY_NOUN.sub(lambda said: f"{_NOUNS[said[1]]} ", form))
+    form = _SHOW_ME.sub("show ", _BY_NOUN.sub(lambda said: f"{_NOUNS[said[1]]} ", form))
     for contraction, words in _CONTRACTIONS:
         form = contraction.sub(words, form)
     form = _THE.sub("", _BRITISH.sub(r"\1iz\2", form))
     return form or None
+
+
+def _without_courtesies(form: str) -> tuple[str, bool]:
+    """The text itself, and whether it is a request in the form of a question."""
+    greeting = _GREETING.match(form)
+    form = form[greeting.end() :] if greeting is not None else form
+    form = _THANKS.sub("", form)
+    for_me = _FOR_ME.match(form)
+    if for_me is not None and not _SUBORDINATE.search(for_me[1]):
+        return for_me[1].removeprefix("please "), True
+    request = _REQUEST.match(form)
+    return (
+        (form, False)
+        if request is None
+        else (form[request.end() :], request[0].lower().startswith(("can", "could", "would", "will")))
+    )
 
 
 def _uncapitalised(form: str) -> str:
