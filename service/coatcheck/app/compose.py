@@ -23,7 +23,7 @@ from coatcheck.api.counting import counted
 from coatcheck.api.edge import Limits
 from coatcheck.api.gate import Gate
 from coatcheck.api.mcp import McpDoor
-from coatcheck.app.bootstrap import ensure_local_key
+from coatcheck.app.bootstrap import ensure_first_key, ensure_local_key
 from coatcheck.app.data_dir import DataDirectory
 from coatcheck.app.directory import StoreDirectory
 from coatcheck.app.models import Models, open_models
@@ -88,6 +88,8 @@ class App:
 async def running(settings: Settings) -> AsyncIterator[App]:
     """The app of this process, ready to serve; the data directory is this process's until the block ends."""
     async with foundations(settings) as opened, composed(opened) as app:
+        if not settings.embedded:
+            await ensure_first_key(app.parts, app.directory)
         yield app
 
 

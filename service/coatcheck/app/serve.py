@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from coatcheck.app.compose import App, running
+from coatcheck.domain.errors import RefusedToStart
 from coatcheck.ops import garbage, logging
 from coatcheck.settings import Settings
 
@@ -42,7 +43,13 @@ async def in_process(settings: Settings) -> AsyncIterator[InProcess]:
 
     logging.configure("error" if settings.log_level == "error" else "warning")
     async with running(settings) as app:
-        key = app.directory.key_file.read_text("ascii").strip()
+        try:
+            key = app.directory.key_file.read_text("ascii").strip()
+        except FileNotFoundError as error:
+            raise RefusedToStart(
+                f"{app.directory.key_file} is not there, so that no key opens this database here: "
+                "set COATCHECK_URL and COATCHECK_API_KEY, which asks the service."
+            ) from error
         yield InProcess(app, httpx.ASGITransport(app.asgi), key)
 
 
