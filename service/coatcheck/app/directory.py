@@ -11,7 +11,7 @@ from coatcheck.identity.doors import Door
 from coatcheck.identity.operations import Role
 from coatcheck.identity.ports import IssuerRecord, KeyRecord, SubjectRecord
 from coatcheck.identity.scopes import tenant_scope
-from coatcheck.store import delegations, directory, issuers, principals
+from coatcheck.store import credentials, delegations, directory, issuers, principals
 from coatcheck.store.database import Database, WorkerTransaction
 from coatcheck.store.delegations import DelegationRow
 from coatcheck.store.directory import ApiKeyRow, Tenant
@@ -25,7 +25,7 @@ class StoreDirectory:
         self._database = database
 
     async def find_key(self, tenant_id: UUID, key_id: UUID) -> KeyRecord | None:
-        return await self._database.work(tenant_scope(tenant_id), lambda tx: _find_key(tx, key_id))
+        return await self._database.work(tenant_scope(tenant_id), lambda tx: credentials.find_key(tx, key_id))
 
     async def find_issuer(self, issuer: str) -> IssuerRecord | None:
         row = await self._database.directory(lambda tx: issuers.find(tx, issuer))
@@ -36,31 +36,6 @@ class StoreDirectory:
 
     async def find_delegation(self, tenant_id: UUID, delegation_id: UUID) -> KeyRecord | None:
         return await self._database.work(tenant_scope(tenant_id), lambda tx: _find_delegation(tx, delegation_id))
-
-
-async def _find_key(tx: WorkerTransaction, key_id: UUID) -> KeyRecord | None:
-    row = await directory.find_key(tx, key_id)
-    tenant = await directory.find_tenant(tx)
-    # Asked for as well where there is no key: an unknown key must not be told by a question less.
-    principal = await principals.find(tx, row.principal_id if row is not None else NIL)
-    if row is None or tenant is None or principal is None:
-        return None
-    return KeyRecord(
-        tenant_id=tx.scope.tenant_id,
-        key_id=row.key_id,
-        principal_id=row.principal_id,
-        secret_hash=row.secret_hash,
-        key_version=row.key_version,
-        operations=row.operations,
-        sessions=row.sessions,
-        expires_at=row.expires_at,
-        revoked_at=row.revoked_at,
-        role=Role(principal.role),
-        principal_active=principal.status == "active",
-        tenant_active=tenant.status == "active",
-        teams=principal.teams,
-        permission_revision=tenant.permission_revision,
-    )
 
 
 async def _find_subject(tx: WorkerTransaction, issuer: str, subject: str) -> SubjectRecord | None:

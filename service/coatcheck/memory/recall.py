@@ -18,8 +18,7 @@ from coatcheck.memory.presenting import Presented, Presenter
 from coatcheck.memory.rendering import fit, render
 from coatcheck.memory.spread import Spread
 from coatcheck.memory.supersession import Said, find_superseding
-from coatcheck.store import entries, segments
-from coatcheck.store.database import ReadTransaction
+from coatcheck.store.candidates import find_candidates
 from coatcheck.store.entries import EntryRef
 from coatcheck.store.segments import StoredSegment
 from coatcheck_client.wire import Ranks, RecallHit, RecallRequest, RecallResponse, SupersededBy, WarningOut
@@ -132,14 +131,10 @@ class Recall:
 
     async def _confirmed(self, context: RequestContext, candidates: Sequence[Candidate]) -> list[Verified]:
         keys = [candidate.key for candidate in candidates]
-
-        async def work(tx: ReadTransaction) -> tuple[dict[SegmentKey, StoredSegment], dict[SegmentKey, EntryRef]]:
-            return await segments.find_keys(tx, keys), await entries.newest_for(tx, keys)
-
-        stored, newest = await self._parts.database.read(context.scope, work)
+        found = await self._parts.database.read(context.scope, lambda tx: find_candidates(tx, keys))
         confirmed: list[Verified] = []
         for candidate in candidates:
-            row, entry = stored.get(candidate.key), newest.get(candidate.key)
+            row, entry = found.get(candidate.key, (None, None))
             if not context.reaches(candidate.session_id):
                 self._parts.metrics.foreign_candidates.inc()
             elif row is None or entry is None or not row.is_whole:

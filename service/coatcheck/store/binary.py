@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, LiteralString, TypeVar
 
 import psycopg
@@ -44,30 +45,32 @@ class Reader:
 
 async def fetch(connection: AsyncConnection, query: LiteralString, parameters: Mapping[str, object]) -> Rows:
     """All rows of the query, within the connection's transaction. Fails as the connection does."""
-    driver = await _driver(connection)
-    try:
-        async with driver.cursor(binary=True) as cursor:
-            await cursor.execute(query, parameters)
-            return await cursor.fetchall()
-    except psycopg.Error as error:
-        raise _as_of_engine(error, is_gone=driver.closed) from None
+    async with _driven(connection) as driver, driver.cursor(binary=True) as cursor:
+        await cursor.execute(query, parameters)
+        return await cursor.fetchall()
 
 
 async def read(connection: AsyncConnection, work: Callable[[Reader], T]) -> T:
     """What the work returns, which runs in a thread. Fails as the connection does."""
-    driver = await _driver(connection)
-    try:
-        async with driver.lock:
-            return await _to_its_end(driver, work)
-    except psycopg.Error as error:
-        raise _as_of_engine(error, is_gone=driver.closed) from None
+    async with _driven(connection) as driver, driver.lock:
+        return await _to_its_end(driver, work)
 
 
-async def _driver(connection: AsyncConnection) -> psycopg.AsyncConnection[Any]:
+@asynccontextmanager
+async def _driven(connection: AsyncConnection) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+    """The driver's connection. Its errors become the engine's, and what it closed is not given back to the pool."""
     driver = (await connection.get_raw_connection()).driver_connection
     if not isinstance(driver, psycopg.AsyncConnection):
         raise TypeError("the engine's driver is not psycopg's")
-    return driver
+    try:
+        yield driver
+    except BaseException as error:
+        is_gone = driver.closed
+        if is_gone:
+            await connection.invalidate()
+        if isinstance(error, psycopg.Error):
+            raise _as_of_engine(error, is_gone=is_gone) from None
+        raise
 
 
 async def _to_its_end(driver: psycopg.AsyncConnection[Any], work: Callable[[Reader], T]) -> T:

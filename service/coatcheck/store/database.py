@@ -10,7 +10,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import LiteralString, TypeVar
 
 import sqlalchemy as sa
 import sqlalchemy.exc as sa_exc
@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from coatcheck.domain.errors import StoreUnavailable
 from coatcheck.domain.scopes import Scope, TenantScope
-from coatcheck.store import durability, engine
+from coatcheck.store import binary, durability, engine
 from coatcheck.store.failures import is_worth_another_attempt, translated
 
 T = TypeVar("T")
@@ -26,12 +26,12 @@ T = TypeVar("T")
 ATTEMPTS = 4
 """The first, and three more after a deadlock or a lost race."""
 
-_CLAIM = sa.text("""
-    SELECT set_config('role', :role, true),
-           set_config('app.tenant_id', :tenant_id, true),
-           set_config('app.acl', CAST(CAST(:acl AS text[]) AS text), true),
-           set_config('transaction_read_only', :read_only, true)
-""")
+_CLAIM: LiteralString = """
+    SELECT set_config('role', %(role)s, true),
+           set_config('app.tenant_id', %(tenant_id)s, true),
+           set_config('app.acl', CAST(CAST(%(acl)s AS text[]) AS text), true),
+           set_config('transaction_read_only', %(read_only)s, true)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,8 @@ class Database:
     async def _transaction(self, claim: dict[str, object], work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         # The block's end rolls back whatever was not committed, in a task of its own, so that a cancellation cannot cut it short.
         async with self._engine.connect() as connection:
-            await connection.execute(_CLAIM, claim)
+            await connection.begin()
+            await binary.fetch(connection, _CLAIM, claim)
             result = await work(connection)
             await connection.commit()
             return result
