@@ -1,15 +1,18 @@
 """``scan``: the integrity scan against raw COPY and SHA-256 of the same rows, its memory, and recall at scale.
 
 The service runs as a process of its own, with the ``hashing`` embedder. It is filled through the public routes, started anew, and
-measured; raw COPY reads the same rows of the same server, turn by turn with the scan.
+measured; raw COPY reads the same rows of the same server, turn by turn with the scan. Filling takes minutes: ``--keep`` leaves the
+populations in a folder, where the next run finds them.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -33,6 +36,8 @@ WINDOW_MESSAGES = 1_000
 SESSION_SEGMENTS = 5_000
 SEGMENT_CHARS = 1_000
 """As the records of the synthetic comparison have them."""
+KEYS = "keys.json"
+"""Written when a population is whole."""
 POLL_S = 0.02
 _RAW = "COPY (SELECT sha256, raw FROM segments WHERE tenant_id = '{tenant}') TO STDOUT (FORMAT binary)"
 
@@ -43,7 +48,8 @@ class Population:
 
     tenants: int
     segments: int
-    ingest_s: float
+    ingest_s: float | None
+    """None where it was filled by an earlier run."""
     ready_s: float
     recall_ms: Sequence[float]
     recall_cpu_ms: float
@@ -52,7 +58,9 @@ class Population:
     def as_json(self) -> JsonObject:
         times = {"recall_p50_ms": quantile(self.recall_ms, 0.5), "recall_p95_ms": quantile(self.recall_ms, 0.95)}
         times["recall_cpu_ms"] = self.recall_cpu_ms
-        return rounded(times | {"ingest_segments_per_s": self.segments / self.ingest_s, "ready_s": self.ready_s}, 2)
+        if self.ingest_s is not None:
+            times["ingest_segments_per_s"] = self.segments / self.ingest_s
+        return rounded(times | {"ready_s": self.ready_s}, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--queries", type=int, default=300, help="recalls timed in each population (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="scans, each beside a raw COPY (default %(default)s)")
+    parser.add_argument("--keep", type=Path, help="folder that keeps the filled data directories for the next run")
     parser.add_argument("--seed", type=int, default=1)
 
 
@@ -97,14 +106,10 @@ def run(options: argparse.Namespace) -> Report:
     populations: list[Population] = []
     scanned: Scanned | None = None
     for tenants in options.tenants:
-        with tempfile.TemporaryDirectory(prefix="coatcheck-scan-") as temporary:
-            folder = Path(temporary)
+        with _folder(options, tenants) as folder:
             settings = {"data_dir": str(folder / "data"), "allow_root_home": "true", "listen_port": "0", "log_level": "error"}
             settings |= {"embedder": "hashing", "reranker": "none"}
-            with serving(folder, settings) as served:
-                start = perf_counter()
-                keys = populate(served, tenants, options.segments, options.seed)
-                ingest_s = perf_counter() - start
+            keys, ingest_s = _filled(folder, settings, tenants, options)
             with serving(folder, settings) as served:
                 times, cpu_ms = recall_ms(served, keys, Notes(options.seed).queries(options.queries))
                 populations.append(Population(tenants, options.segments, ingest_s, served.ready_s, times, cpu_ms))
@@ -121,6 +126,33 @@ def run(options: argparse.Namespace) -> Report:
         tables=_tables(populations, scanned),
         picture=_picture(scanned),
     )
+
+
+@contextmanager
+def _folder(options: argparse.Namespace, tenants: int) -> Iterator[Path]:
+    if options.keep is None:
+        with tempfile.TemporaryDirectory(prefix="coatcheck-scan-") as temporary:
+            yield Path(temporary)
+    else:
+        folder = options.keep / f"{options.segments}-segments-{tenants}-tenants-seed-{options.seed}"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        yield folder
+
+
+def _filled(folder: Path, settings: dict[str, str], tenants: int, options: argparse.Namespace) -> tuple[list[str], float | None]:
+    """The tenants' keys, and the seconds that filling took where this run did it."""
+    kept = folder / KEYS
+    if kept.exists():
+        keys: list[str] = json.loads(kept.read_text(encoding="utf-8"))
+        return keys, None
+    with serving(folder, settings) as served:
+        start = perf_counter()
+        keys = populate(served, tenants, options.segments, options.seed)
+        took = perf_counter() - start
+    if options.keep is not None:
+        kept.touch(mode=0o600)
+        kept.write_text(json.dumps(keys), encoding="utf-8")
+    return keys, took
 
 
 def populate(served: Served, tenants: int, segments: int, seed: int) -> list[str]:
@@ -226,7 +258,7 @@ def _tables(populations: Sequence[Population], scanned: Scanned | None) -> tuple
             quantile(p.recall_ms, 0.5),
             quantile(p.recall_ms, 0.95),
             p.recall_cpu_ms,
-            p.segments / p.ingest_s,
+            None if p.ingest_s is None else p.segments / p.ingest_s,
         )
         for p in populations
     ]
