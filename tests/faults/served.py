@@ -72,6 +72,14 @@ class Service:
             time.sleep(0.02)
         raise AssertionError(f"not ready in {START_LIMIT_S} s: {self.said()}")
 
+    def kept_waiting_s(self) -> float:
+        """How long the process was ready to run and others ran in its place (proc(5)); 0 where the system does not tell."""
+        assert self._process is not None
+        try:
+            return int(Path(f"/proc/{self._process.pid}/schedstat").read_text("ascii").split()[1]) / 1e9
+        except (OSError, ValueError, IndexError):
+            return 0.0
+
     def begin(self, crash_points: str | None = None, **environment: str) -> subprocess.Popen[bytes]:
         """Starts, and does not wait."""
         armed = {"COATCHECK_TEST_CRASH_POINT": crash_points} if crash_points is not None else {}

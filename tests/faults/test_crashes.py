@@ -6,7 +6,6 @@ starts on the same data directory, and what the clients noted is compared with w
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import time
@@ -22,6 +21,7 @@ from tests.faults.survival import Clients, Figures, check, check_windows, client
 pytestmark = pytest.mark.accept
 
 READY_AGAIN_S = 10
+"""By the clock on a machine of its own; elsewhere without the time that other processes took."""
 RANDOM_KILLS = 50
 KILLS_WHILE_STARTING = 10
 FULL_CHECK_EVERY = 10
@@ -48,6 +48,7 @@ class Series:
         started_s = self.service.start(None, **environment)
         assert started_s is not None
         self.figures.starts_s.append(started_s)
+        self.figures.of_its_own_s.append(started_s - self.service.kept_waiting_s())
         check(self.service, self.them, self.figures, everything=self.figures.kills % FULL_CHECK_EVERY == 0)
 
     def kill(self) -> None:
@@ -73,7 +74,7 @@ def series(capsys: pytest.CaptureFixture[str], **environment: str) -> Iterator[S
         print(f"\n{figures}; scan with index: {scanned['progress']['segments']} segments, {scanned['findings_total']} findings")
     assert scanned["findings_total"] == 0, scanned
     assert figures.acknowledged > figures.kills
-    assert max(figures.starts_s) < READY_AGAIN_S, f"{os.getloadavg()[0]:.0f} processes want {os.cpu_count()} cores"
+    assert max(figures.of_its_own_s) < READY_AGAIN_S
 
 
 def test_kill_at_every_named_point(capsys: pytest.CaptureFixture[str]) -> None:

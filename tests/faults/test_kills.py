@@ -7,7 +7,9 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from tests.faults import served
@@ -15,8 +17,8 @@ from tests.faults.served import Service, settled
 from tests.faults.survival import Clients, Figures, check, check_windows, clients
 from tests.windows import request, window
 
-READY_AGAIN_S = 30
-"""On a machine that may be doing other things; the bar itself is held by test_crashes."""
+READY_AGAIN_S = 10
+"""Without the time that other processes took meanwhile."""
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +50,7 @@ def test_three_kills_under_load_lose_nothing_and_nothing_comes_back(
         print(f"\n{figures}")
     assert scanned["findings_total"] == 0, scanned
     assert figures.acknowledged > 0
-    assert max(figures.starts_s) < READY_AGAIN_S
+    assert max(figures.of_its_own_s) < READY_AGAIN_S
 
 
 def test_sigterm_finishes_what_is_inside_and_lets_nobody_in(service: Service) -> None:
@@ -63,18 +65,28 @@ def test_sigterm_finishes_what_is_inside_and_lets_nobody_in(service: Service) ->
             while "inside" not in [session["name"] for session in looking.get("/v1/sessions").json()["sessions"]]:
                 time.sleep(0.02)
             service.terminate()
-            refused = looking.post("/v1/compactions", json=request("s", window(mark="late")))
+            refused = _refused(looking, request("too-late", window(mark="late")))
         made = answer.result()
     status = service.ended(15)
 
-    assert (refused.status_code, refused.json()["retryable"]) == (503, True)
+    assert refused
     assert made.status_code == 201
     assert status == 0
     service.start()
     with service.client() as http:
         again = http.post("/v1/compactions", json=body)
+        assert "too-late" not in [session["name"] for session in http.get("/v1/sessions").json()["sessions"]]
     assert (again.status_code, again.json()) == (200, made.json())
     assert settled(service)["findings_total"] == 0
+
+
+def _refused(http: httpx.Client, body: dict[str, Any]) -> bool:
+    """Whether the answer is to come again later, or there is nobody to talk to any more, be it in the middle of the request."""
+    try:
+        answer = http.post("/v1/compactions", json=body)
+    except httpx.TransportError:
+        return True
+    return (answer.status_code, answer.json()["retryable"]) == (503, True)
 
 
 def _again(service: Service, them: Clients, figures: Figures, crash_points: str | None = None) -> None:
@@ -82,4 +94,5 @@ def _again(service: Service, them: Clients, figures: Figures, crash_points: str 
     started_s = service.start(crash_points)
     assert started_s is not None
     figures.starts_s.append(started_s)
+    figures.of_its_own_s.append(started_s - service.kept_waiting_s())
     check(service, them, figures)
