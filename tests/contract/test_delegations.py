@@ -117,7 +117,7 @@ async def test_a_delegate_of_an_operator_is_no_operator(app: App, http: httpx.As
     assert keys.status_code == 403
 
 
-async def test_a_delegate_kept_to_a_session_reaches_no_other_by_any_route_or_tool(app: App, http: httpx.AsyncClient) -> None:
+async def test_T29_a_delegate_kept_to_a_session_reaches_no_other_by_any_route_or_tool(app: App, http: httpx.AsyncClient) -> None:
     mine, other = await compacted(http, "kept", "alpha"), await compacted(http, "other", "beta")
     sha = (await http.get(f"/v1/manifests/{other['manifest_id']}/entries")).json()["entries"][0]["sha256"]
     made = await delegated(http, sessions=[mine["session_id"]], operations=sorted(MEMBER))

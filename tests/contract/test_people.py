@@ -94,7 +94,7 @@ async def test_memberships_are_made_once_listed_by_team_and_ended_once(http: htt
     assert (await http.get(f"/v1/admin/principals/{people[0]}")).json()["teams"] == [team]
 
 
-async def test_nothing_of_another_tenant_can_be_named_in_a_membership(app: App, http: httpx.AsyncClient) -> None:
+async def test_T04_nothing_of_another_tenant_can_be_named_in_a_membership(app: App, http: httpx.AsyncClient) -> None:
     async with apps.client(app, await apps.new_tenant(app)) as stranger:
         theirs = await made(stranger, "principals", name="theirs")
         their_team = await made(stranger, "teams", name="theirs")
@@ -111,7 +111,7 @@ async def test_nothing_of_another_tenant_can_be_named_in_a_membership(app: App, 
     assert (await http.get("/v1/admin/memberships")).json()["memberships"] == []
 
 
-async def test_a_subject_is_one_principals_of_one_issuer(app: App, http: httpx.AsyncClient) -> None:
+async def test_T12_a_subject_is_one_principals_of_one_issuer(app: App, http: httpx.AsyncClient) -> None:
     ada = await made(http, "principals", name="ada", issuer=ISSUER, subject="7")
     other = await made(http, "principals", name="of another issuer", issuer="https://other.example.org/", subject="7")
     free = await made(http, "principals", name="free")
@@ -136,7 +136,7 @@ async def test_a_subject_is_one_principals_of_one_issuer(app: App, http: httpx.A
         assert (await made(stranger, "principals", name="ada", issuer=ISSUER, subject="7"))["subject"] == "7"
 
 
-async def test_nobody_makes_changes_or_ends_a_role_whose_rights_it_does_not_hold(app: App, http: httpx.AsyncClient) -> None:
+async def test_T03_nobody_makes_changes_or_ends_a_role_whose_rights_it_does_not_hold(app: App, http: httpx.AsyncClient) -> None:
     boss = await made(http, "principals", name="boss", role="operator")
     clerk = await made(http, "principals", name="clerk")
     narrow = await made(http, "keys", name="narrow", operations=sorted({"principals", "audit", *MEMBER}))
