@@ -106,7 +106,7 @@ async def test_every_table_that_has_a_tenant_is_emptied_of_it(app: App, http: ht
     assert with_driver(database_url)
 
 
-async def test_t37_the_same_name_begins_anew(app: App, http: httpx.AsyncClient) -> None:
+async def test_T37_the_same_name_begins_anew(app: App, http: httpx.AsyncClient) -> None:
     made = (await http.post("/v1/admin/tenants", json={"name": "acme"})).json()
     first = Caller(made["tenant_id"], made["tenant_id"], made["key"])
     async with apps.client(app, first) as theirs:

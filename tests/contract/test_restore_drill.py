@@ -44,7 +44,7 @@ def rows_of(owner_url: str, caller: Caller) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("index_restored_too", [False, True])
-async def test_t38_a_restored_backup_gives_nothing_erased_back_and_touches_nobody_else(
+async def test_T38_a_restored_backup_gives_nothing_erased_back_and_touches_nobody_else(
     postgres: Postgres, fresh_database_url: str, tmp_path: Path, index_restored_too: bool
 ) -> None:
     async with apps.app(fresh_database_url, tmp_path) as app:

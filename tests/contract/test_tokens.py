@@ -19,7 +19,7 @@ from coatcheck.app.compose import App
 from coatcheck.identity.operations import MEMBER, OPERATOR
 from tests import apps, rpc
 from tests.apps import Caller
-from tests.identity.issuing import AUDIENCE, ISSUER, claims, key_set, private_key, public_jwk, token
+from tests.identity.issuing import AUDIENCE, ISSUER, claims, key_set, private_key, public_jwk, token, unsigned
 from tests.outbound.network import WebServer, web_server
 from tests.windows import request, window
 
@@ -60,13 +60,6 @@ async def land(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> A
                 for n, role in (("ada", "member"), ("boss", "operator"))
             ]
             yield Land(app, http, server, operator, tenant, stranger, *(one["principal_id"] for one in ids))
-
-
-def unsigned(said: dict[str, Any], **header: object) -> str:
-    def part(value: object) -> str:
-        return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
-
-    return f"{part({'alg': 'none', 'typ': 'JWT', 'kid': 'one', **header})}.{part(said)}."
 
 
 def tampered(text: str, **changes: object) -> str:

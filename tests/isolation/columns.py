@@ -24,10 +24,12 @@ REFUSED = (
     "a delegate for another door",
     "a token without an algorithm",
     "a token signed with a shared secret",
+    "a token signed by another key",
     "a token for another audience",
     "a token that has expired",
-    "a token of another key",
-    "a token of an issuer that speaks for nobody",
+    "a token of another time to come",
+    "a token of an issuer that nobody named",
+    "a token of somebody whom nobody entered",
 )
 """Made by ``World.refused``."""
 
@@ -36,6 +38,8 @@ STRANGERS = (
     "same tenant, other principal",
     "a key of the owner's own kept to another session",
     "a delegate of the owner's own kept to another session",
+    "a token of a member of the tenant",
+    "a foreign token that claims to be of the tenant",
 )
 """Made by ``World.strangers``."""
 

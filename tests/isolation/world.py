@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields
 
 import httpx
-import jwt
 
 from coatcheck.app.compose import App
 from coatcheck.identity.operations import EVERYTHING, MEMBER, OPERATOR, Operation
 from tests import apps
 from tests.api.operations import Ids, Row
 from tests.apps import Caller
-from tests.identity.issuing import AUDIENCE, claims, key_set, public_jwk, token
-from tests.isolation import secret
+from tests.isolation import secret, signing
 from tests.isolation.holdings import holdings_of
+from tests.isolation.signing import issuer_of
 from tests.isolation.town import Person, left_by
-from tests.outbound.network import WebServer, web_server
 
 CANARY = "canary-" + secret.word(16)
 
@@ -96,20 +92,19 @@ class World:
 async def new_world(app: App) -> AsyncIterator[World]:
     owner_key, foreign_tenant = await apps.new_tenant(app), await apps.new_tenant(app)
     foreign_key = await apps.new_principal(app, foreign_tenant.tenant_id, OPERATOR)
-    async with (
-        web_server() as issuer,
-        apps.client(app) as http,
-        apps.client(app, owner_key) as owner_http,
-        apps.client(app, foreign_key) as foreign_http,
-    ):
+    async with AsyncExitStack() as stack:
+        http, owner_http, foreign_http, over_there = [
+            await stack.enter_async_context(apps.client(app, caller)) for caller in (None, owner_key, foreign_key, foreign_tenant)
+        ]
         owner = Person("owner", owner_key, owner_http)
+        issuer, foreign_issuer = [await stack.enter_async_context(issuer_of(operator)) for operator in (owner_http, over_there)]
         yield World(
             app,
             http,
             owner,
             await holdings_of(owner, CANARY),
-            {**await _refused(app, owner), **await _tokens(http, owner, issuer)},
-            await _strangers(app, owner, foreign_key),
+            {**await _refused(app, owner), **{name: _bearer(token) for name, token in signing.refused(issuer).items()}},
+            {**await _strangers(app, owner, foreign_key), **_signed_strangers(owner, issuer, foreign_issuer)},
             Person("foreigner", foreign_key, foreign_http),
         )
 
@@ -139,29 +134,6 @@ async def _refused(app: App, owner: Person) -> dict[str, Headers]:
     }
 
 
-async def _tokens(http: httpx.AsyncClient, owner: Person, issuer: WebServer) -> dict[str, Headers]:
-    """Tokens of an issuer that speaks for the owner's tenant, in the owner's name; none of them proves it."""
-    name, subject = f"https://{secret.word(12)}.example/", secret.word(8)
-    issuer.says(key_set(public_jwk("ES256", "one"), public_jwk("RS256", "rsa")))
-    asked = {"issuer": name, "jwks_uri": issuer.url, "audience": AUDIENCE}
-    assert (await owner.http.post("/v1/admin/issuers", json=asked)).status_code == 201
-    path, identity = f"/v1/admin/principals/{owner.principal_id}", {"issuer": name, "subject": subject}
-    assert (await owner.http.patch(path, json=identity)).status_code == 200
-    said = claims(subject, iss=name)
-    assert (await http.get("/v1/sessions", headers=_bearer(token(said)))).status_code == 200
-    head = {"alg": "none", "typ": "at+jwt", "kid": "one"}
-    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in (head, said)]
-    shared = jwt.encode(said, "x" * 64, algorithm="HS256", headers={"kid": "one"})
-    return {
-        "a token without an algorithm": _bearer(f"{parts[0]}.{parts[1]}.AA"),
-        "a token signed with a shared secret": _bearer(shared),
-        "a token for another audience": _bearer(token({**said, "aud": "https://other.example/"})),
-        "a token that has expired": _bearer(token({**said, "exp": said["iat"] - 3_600})),
-        "a token of another key": _bearer(token(said, number=9)),
-        "a token of an issuer that speaks for nobody": _bearer(token({**said, "iss": f"{name}x"})),
-    }
-
-
 async def _strangers(app: App, owner: Person, foreign: Caller) -> dict[str, Stranger]:
     tenant, itself = owner.tenant_id, frozenset({str(owner.tenant_id), str(owner.principal_id)})
     colleague = await apps.new_principal(app, tenant, MEMBER)
@@ -173,6 +145,17 @@ async def _strangers(app: App, owner: Person, foreign: Caller) -> dict[str, Stra
         "same tenant, other principal": Stranger(colleague.headers, MEMBER, knows=frozenset({str(tenant)})),
         "a key of the owner's own kept to another session": Stranger(_bearer(narrow["key"]), EVERYTHING, True, itself),
         "a delegate of the owner's own kept to another session": Stranger(_bearer(delegate), MEMBER, True, itself),
+    }
+
+
+def _signed_strangers(owner: Person, issuer: str, foreign_issuer: str) -> dict[str, Stranger]:
+    tenant, principal = str(owner.tenant_id), str(owner.principal_id)
+    claiming = {"tenant": tenant, "tenant_id": tenant, "org_id": tenant, "principal_id": principal, "roles": ["operator"]}
+    return {
+        "a token of a member of the tenant": Stranger(_bearer(signing.signed(issuer)), MEMBER, knows=frozenset({tenant})),
+        "a foreign token that claims to be of the tenant": Stranger(
+            _bearer(signing.signed(foreign_issuer, acl=["public", f"p:{principal}"], **claiming)), MEMBER
+        ),
     }
 
 
