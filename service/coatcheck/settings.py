@@ -6,9 +6,10 @@ COATCHECK_URL and COATCHECK_API_KEY) are ignored.
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -135,12 +136,17 @@ def load(environment: Mapping[str, str] | None = None, **overrides: object) -> S
     known = {PREFIX + name.upper() for name in Settings.model_fields}
     unknown = sorted(n for n in names if n.startswith(PREFIX) and n not in known and not _RESERVED.match(n))
     if unknown:
-        raise RefusedToStart(f"Unknown settings: {', '.join(unknown)}.")
+        raise RefusedToStart(f"Unknown settings: {', '.join(name + _meant(name, known) for name in unknown)}.")
     try:
         return Settings(**overrides)  # type: ignore[arg-type]
     except ValidationError as error:
         problems = "; ".join(f"{PREFIX}{'_'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in error.errors())
         raise RefusedToStart(f"Settings do not fit: {problems}.") from error
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    alike = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+    return f" ({alike[0]}?)" if alike else ""
 
 
 def cache_dir() -> Path:

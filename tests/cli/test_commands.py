@@ -248,6 +248,17 @@ def test_the_sdk_finds_the_service_and_its_key(machine: Machine, compacted: list
         assert client.readiness()["status"] == "ready"
 
 
+def test_an_env_file_names_the_data_directory_to_the_service_and_to_its_commands(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(f"COATCHECK_DATA_DIR={machine.data_dir}\n", "utf-8")
+    names = environment(machine.data_dir)
+    del names["COATCHECK_DATA_DIR"]
+
+    done = subprocess.run([*COATCHECK, "keys", "list", "--json"], capture_output=True, cwd=tmp_path, env=names, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == machine.ok("keys", "list")
+
+
 def test_a_second_service_on_the_same_data_is_refused_in_one_line(machine: Machine) -> None:
     done = machine.run("serve", "--embedded", "--port", "0")
 

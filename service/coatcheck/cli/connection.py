@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 from coatcheck.cli import output
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from coatcheck.settings import Settings
     from coatcheck_client import AsyncCoatcheck
 
@@ -32,13 +34,18 @@ def run(work: Callable[[AsyncCoatcheck], Awaitable[T]]) -> T:
 async def connect() -> AsyncIterator[AsyncCoatcheck]:
     """A client of the service that is named or running; where there is none, the app in this process for as long as needed."""
     from coatcheck_client import AsyncCoatcheck
-    from coatcheck_client.discovery import data_dir, is_url_configured, running_url
+    from coatcheck_client.discovery import is_url_configured, running_url
 
-    if is_url_configured() or (running_url(data_dir()) and await _answers()):
+    if is_url_configured():
         async with AsyncCoatcheck() as client:
             yield client
         return
+    # The service's own reading of where its data is: a .env file names it to both.
     settings = local_settings()
+    if running_url(settings.data_dir) and await _answers(settings.data_dir):
+        async with AsyncCoatcheck(data_dir=settings.data_dir) as client:
+            yield client
+        return
     if sys.stderr.isatty():
         output.warn("no service is running: starting one for this command (`coatcheck serve --embedded` keeps one running)")
     async with in_process(settings) as client:
@@ -73,12 +80,12 @@ def local_settings(**overrides: object) -> Settings:
     return settings if settings.embedded or settings.database_url else load(None, **{**overrides, "embedded": True})
 
 
-async def _answers() -> bool:
+async def _answers(data_dir: Path) -> bool:
     """Whether the service that run.json names is alive: it may have died without removing the file."""
     from coatcheck_client import AsyncCoatcheck
     from coatcheck_client.errors import ServiceUnreachable
 
-    async with AsyncCoatcheck() as client:
+    async with AsyncCoatcheck(data_dir=data_dir) as client:
         try:
             return await client.is_alive()
         except ServiceUnreachable:

@@ -146,7 +146,7 @@ def _announce(data_dir: Path, pid: int, as_json: bool) -> None:
     import json
     import time
 
-    from coatcheck_client.discovery import RUN_FILE
+    from coatcheck_client.discovery import KEY_FILE, RUN_FILE
 
     while True:
         try:
@@ -159,4 +159,5 @@ def _announce(data_dir: Path, pid: int, as_json: bool) -> None:
     if as_json:
         output.print_json({"url": content["url"], "data_dir": data_dir})
     else:
-        output.say(f"Coatcheck serves on {content['url']} (data in {data_dir}).")
+        key = f", a key in its {KEY_FILE}" if (data_dir / KEY_FILE).exists() else ""
+        output.say(f"Coatcheck serves on {content['url']} (data in {data_dir}{key}).")

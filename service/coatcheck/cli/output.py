@@ -49,6 +49,11 @@ def warn(text: str) -> None:
     print(f"coatcheck: {for_terminal(text)}", file=sys.stderr)
 
 
+def counted(number: int, thing: str) -> str:
+    """``1 manifest``, ``1,200 manifests``."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def for_terminal(text: str) -> str:
     """The text with its control characters made visible, line ends and tabs excepted."""
     return _CONTROLS.sub(lambda found: f"\\x{ord(found.group()):02x}", text)

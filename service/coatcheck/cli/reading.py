@@ -9,7 +9,7 @@ from uuid import UUID
 
 import typer
 
-from coatcheck.cli import output
+from coatcheck.cli import output, sessions
 from coatcheck.cli.output import AsJson
 
 if TYPE_CHECKING:
@@ -111,8 +111,7 @@ def _describe(found: ManifestOut | SessionOut | SegmentOut) -> None:
             f"{found.redactions.total} redactions, {found.index.passages} passages"
         )
     else:
-        output.say(f"{found.name}  {found.session_id}")
-        output.say(f"{found.visibility}, owner {found.owner_id}; {found.manifests} manifests, {found.segments} segments")
+        sessions.describe(found)
 
 
 def _readable(value: Any) -> str:

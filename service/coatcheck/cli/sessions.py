@@ -10,7 +10,7 @@ from uuid import UUID
 import typer
 
 from coatcheck.cli import output
-from coatcheck.cli.output import AsJson
+from coatcheck.cli.output import AsJson, counted
 
 if TYPE_CHECKING:
     from coatcheck_client import AsyncCoatcheck
@@ -132,12 +132,20 @@ def import_(
     if as_json:
         output.print_json(taken)
         return
-    output.say(
-        f"{taken.sessions} sessions, {taken.manifests} manifests, {taken.segments} segments taken in; "
-        f"{taken.skipped} manifests left out, which are here already or would gain nothing."
+    made = ", ".join((counted(taken.sessions, "session"), counted(taken.manifests, "manifest"), counted(taken.segments, "segment")))
+    left_out = (
+        f"; {counted(taken.skipped, 'manifest')} left out: here already, or too short to gain anything" if taken.skipped else ""
     )
+    output.say(f"{made} taken in{left_out}.")
     for warning in taken.warnings:
         output.warn(f"{warning.code}: {warning.detail}")
+
+
+def describe(session: SessionOut) -> None:
+    """A session for a person."""
+    output.say(f"{session.name}  {session.session_id}")
+    kept = f"{counted(session.manifests, 'manifest')}, {counted(session.segments, 'segment')}"
+    output.say(f"{session.visibility}, owner {session.owner_id}; {kept}")
 
 
 def _opened(file: Path | None) -> IO[bytes]:
@@ -147,6 +155,5 @@ def _opened(file: Path | None) -> IO[bytes]:
 def _print(session: SessionOut, as_json: bool) -> None:
     if as_json:
         output.print_json(session)
-        return
-    output.say(f"{session.name}  {session.session_id}")
-    output.say(f"{session.visibility}, owner {session.owner_id}; {session.manifests} manifests, {session.segments} segments")
+    else:
+        describe(session)
