@@ -33,12 +33,15 @@ async def alices(town: Town) -> AsyncIterator[Ids]:
 
 @contextmanager
 def statements(app: App) -> Iterator[list[str]]:
-    """Every statement that the app sends on our behalf meanwhile, its text without parameters."""
+    """Every statement that the app sends on our behalf meanwhile, its text without parameters.
+
+    Not the asker's own limits, which are read anew every few seconds whatever is asked.
+    """
     engine = app.parts.database._engine.sync_engine
     sent: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
-        if WATCHED.get() is sent:  # and not for the reconciler, whose walk goes on beside us
+        if WATCHED.get() is sent and "FROM tenant_limits" not in statement:  # and not for the reconciler, whose walk goes on
             sent.append(statement)
 
     sa.event.listen(engine, "before_cursor_execute", note)
