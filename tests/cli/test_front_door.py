@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.metadata
+import io
 import json
 import os
 import resource
 import subprocess
 import sys
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from typer.main import get_command
@@ -210,6 +212,23 @@ def test_a_code_page_that_lacks_the_characters_shows_escapes() -> None:
 
 def test_a_recalled_text_cannot_steer_the_terminal() -> None:
     assert output.for_terminal("a\x1b[2Jb\x9b\x07\tc\nd") == "a\\x1b[2Jb\\x9b\\x07\tc\nd"
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "120"])
+def test_a_table_on_a_terminal_cuts_no_id_and_no_word_of_a_long_cell(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    shown = Terminal()
+    ids, operations = [str(UUID(int=1)), str(UUID(int=2))], [f"operation{number}" for number in range(12)]
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setattr(sys, "stdout", shown)
+
+    output.table(("key", "owner", "operations"), [[*ids, " ".join(operations)]])
+
+    assert all(id in shown.getvalue() for id in ids)
+    assert all(operation in shown.getvalue() for operation in operations)
 
 
 def test_a_reader_that_leaves_early_is_no_crash() -> None:

@@ -17,6 +17,7 @@ import typer
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
+ID_CHARS = 36
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -70,10 +71,18 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(*columns, box=None, pad_edge=False)
+    drawn = Table(box=None, pad_edge=False)
+    needed = 0
+    for number, column in enumerate(columns):
+        widest = max([len(column), *(len(row[number]) for row in cells)])
+        # An id that is cut is no use to the next command: a terminal that is too narrow breaks its line instead.
+        drawn.add_column(column, no_wrap=widest <= ID_CHARS, overflow="fold")
+        needed += min(widest, ID_CHARS) + 2
     for row in cells:
         drawn.add_row(*(Text(for_terminal(cell)) for cell in row))
-    Console().print(drawn)
+    console = Console()
+    console.width = max(console.width, needed)
+    console.print(drawn)
 
 
 @contextmanager
