@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
@@ -201,7 +202,8 @@ async def test_an_export_that_runs_when_its_reader_is_taken_out_gives_no_more(to
     await town.alice.http.patch(f"/v1/sessions/{ids.session}", json={"visibility": "personal"})
 
     assert len(first) == 2
-    assert [line async for line in lines] == []
+    rest = [json.loads(line) async for line in lines]
+    assert [(line["type"], line["problem"]) for line in rest] == [("error", "not-found")]
 
 
 def httpx_of(town: Town, caller: Caller) -> httpx.AsyncClient:
