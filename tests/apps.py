@@ -26,11 +26,11 @@ from coatcheck.identity import root_key
 from coatcheck.identity.authenticate import Authenticator
 from coatcheck.identity.context import RequestContext
 from coatcheck.identity.credentials import new_api_key
-from coatcheck.identity.keyring import Keyring
 from coatcheck.identity.operations import EVERYTHING, MEMBER
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.index.edge import EdgeIndex
 from coatcheck.memory.keys import create_tenant
+from coatcheck.memory.root_keys import open_keyring
 from coatcheck.memory.startup import open_generation
 from coatcheck.ops.progress import ProgressBoard, standard_stages
 from coatcheck.settings import Settings, cache_dir, load
@@ -89,15 +89,18 @@ async def foundations(database_url: str, folder: Path, **overrides: object) -> A
     board = ProgressBoard(standard_stages(settings.stage_limit_s))
     models = open_models(settings, board)
     database = await Database.connect(database_url, pool_size=1)
+    assert settings.root_key is not None
+    earlier = settings.root_key_previous.get_secret_value().split(",") if settings.root_key_previous else []
     try:
+        keyring = await open_keyring(
+            database, root_key.parse(settings.root_key.get_secret_value()), [root_key.parse(text) for text in earlier]
+        )
         generation = await open_generation(database, settings, models.embedder_revision, models.dimensions)
     finally:
         await database.close()
     with DataDirectory(settings.data_dir) as data:
         index = EdgeIndex.open(data.index)
         try:
-            assert settings.root_key is not None
-            keyring = Keyring(root_key.parse(settings.root_key.get_secret_value()))
             opened = OpenedIndex(index, index.was_clean, index.flushed_at)
             yield Foundations(settings, data, database_url, keyring, models, generation, opened, rules(), board)
         finally:

@@ -52,6 +52,9 @@ class Settings(BaseSettings):
     root_key: SecretStr | None = None
     """32 bytes in hex or base64. Embedded mode makes its own, in a file of mode 0600."""
     root_key_file: Path | None = None
+    root_key_previous: SecretStr | None = None
+    """Earlier root keys, separated by commas, after a rotation: what they made is verified with them."""
+    root_key_previous_file: Path | None = None
     erasure_journal: Path | None = None
     """Required with a database URL: a directory outside the database, with one file a process."""
     redaction_rules: Path | None = None

@@ -27,7 +27,7 @@ COMMANDS = {
     "export", "import", "migrate", "restore", "models", "gpu", "doctor", "mcp",
 }  # fmt: skip
 GROUPS = {
-    "keys": {"create", "list", "revoke", "rotate"},
+    "keys": {"create", "list", "revoke", "rotate", "rotate-root"},
     "tenants": {"create", "list", "limits", "delete"},
     "sessions": {"list", "show", "delete", "visibility", "retention"},
     "cache": {"stats", "purge"},

@@ -26,13 +26,13 @@ from coatcheck.api.mcp import McpDoor
 from coatcheck.app.bootstrap import ensure_first_key, ensure_local_key
 from coatcheck.app.data_dir import DataDirectory
 from coatcheck.app.directory import StoreDirectory
+from coatcheck.app.keys import root_keys
 from coatcheck.app.models import Models, open_models
 from coatcheck.app.storage import OpenedIndex, check_choice, open_index, open_rows
 from coatcheck.compaction.planner import Planner
 from coatcheck.compaction.redaction.redactor import Redactor
-from coatcheck.domain.errors import CoatcheckError, IndexUnavailable, RefusedToStart
+from coatcheck.domain.errors import CoatcheckError, IndexUnavailable
 from coatcheck.domain.identifiers import utc_now, uuid7
-from coatcheck.identity import root_key
 from coatcheck.identity.authenticate import Authenticator
 from coatcheck.identity.key_sets import KeySets
 from coatcheck.identity.keyring import Keyring
@@ -44,6 +44,7 @@ from coatcheck.memory.collaborators import Collaborators, Standing
 from coatcheck.memory.journal import ErasureJournal
 from coatcheck.memory.limits import Limiter, default_limits
 from coatcheck.memory.recovery import recover_index
+from coatcheck.memory.root_keys import open_keyring
 from coatcheck.memory.services import UseCases
 from coatcheck.memory.startup import Opened, Startup
 from coatcheck.ops import faults
@@ -103,7 +104,7 @@ async def foundations(settings: Settings) -> AsyncIterator[Foundations]:
         directory = stack.enter_context(DataDirectory(settings.data_dir))
         check_choice(settings)
         redactor = await asyncio.to_thread(Redactor, cache_dir() / "rules", settings.redaction_rules)
-        keyring = Keyring(await asyncio.to_thread(_root_key, settings, directory))
+        keys = await asyncio.to_thread(root_keys, settings, directory)
         rows = await open_rows(settings, directory)
         stack.push_async_callback(rows.stop)
         board = ProgressBoard(standard_stages(settings.stage_limit_s))
@@ -112,7 +113,7 @@ async def foundations(settings: Settings) -> AsyncIterator[Foundations]:
         database = await Database.connect(rows.url, pool_size=1)
         try:
             await database.check_durability()
-            await startup.check_root_key(database, keyring)
+            keyring = await open_keyring(database, keys.current, keys.previous)
             generation = await startup.open_generation(database, settings, models.embedder_revision, models.dimensions)
         finally:
             await database.close()
@@ -215,7 +216,7 @@ async def _catch_up(on: Foundations, parts: Collaborators, use_cases: UseCases, 
 def _parts(on: Foundations, database: Database, owner: str) -> Collaborators:
     settings = on.settings
     metrics = Metrics(on.board)
-    journal = ErasureJournal(settings.erasure_journal or on.directory.journal, owner, on.keyring.journal_key())
+    journal = ErasureJournal(settings.erasure_journal or on.directory.journal, owner, *on.keyring.journal_keys())
     return Collaborators(
         settings=settings,
         database=database,
@@ -256,13 +257,3 @@ async def _close_generation(parts: Collaborators, starting: Startup) -> None:
         with contextlib.suppress(CoatcheckError):
             if await starting.close_generation():
                 return
-
-
-def _root_key(settings: Settings, directory: DataDirectory) -> bytes:
-    if settings.root_key is not None:
-        return root_key.parse(settings.root_key.get_secret_value())
-    if settings.root_key_file is not None:
-        return root_key.load(settings.root_key_file)
-    if not settings.embedded:
-        raise RefusedToStart("Set COATCHECK_ROOT_KEY or COATCHECK_ROOT_KEY_FILE.")
-    return root_key.load_or_create(directory.root_key_file)

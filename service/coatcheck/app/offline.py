@@ -1,4 +1,4 @@
-"""What is done while nothing serves: replaying the erasure journal after a backup was restored."""
+"""What is done while nothing serves: replaying the erasure journal after a backup was restored, and a new root key."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Set
 from uuid import UUID
 
 from coatcheck.app.compose import App, composed, foundations
+from coatcheck.app.data_dir import DataDirectory
+from coatcheck.app.keys import keeps_its_own, rotate_file
 from coatcheck.domain.scopes import NIL
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory.restore import Restore
@@ -17,6 +19,18 @@ async def restore(settings: Settings) -> int:
     """How many erasures were done again. Raises RefusedToStart while a service owns the data directory."""
     async with foundations(settings) as opened, composed(opened, replays_journal=True) as app:
         return await erase_again(app)
+
+
+async def rotate_root_key(settings: Settings) -> int:
+    """A new root key in the data directory, or the one that the settings give beside the earlier ones. Returns its version.
+
+    Raises RefusedToStart while a service owns the data directory, and when an earlier key is missing.
+    """
+    if keeps_its_own(settings):
+        with DataDirectory(settings.data_dir) as directory:
+            rotate_file(directory)
+    async with foundations(settings) as opened:
+        return opened.keyring.version
 
 
 async def erase_again(app: App) -> int:

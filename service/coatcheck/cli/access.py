@@ -73,6 +73,25 @@ def rotate_key(key_id: Annotated[UUID, typer.Argument(metavar="KEY", help="A key
     _print(connection.run(lambda client: client.rotate_key(key_id)), as_json)
 
 
+@keys.command(name="rotate-root")
+def rotate_root(as_json: AsJson = False) -> None:
+    """Bring a new root key into use, while nothing serves.
+
+    A data directory of its own gets one; elsewhere COATCHECK_ROOT_KEY is the new one, and COATCHECK_ROOT_KEY_PREVIOUS holds
+    those before it.
+    """
+    import asyncio
+
+    from coatcheck.app.offline import rotate_root_key
+    from coatcheck.cli import connection
+
+    version = asyncio.run(rotate_root_key(connection.local_settings()))
+    if as_json:
+        output.print_json({"version": version})
+    else:
+        output.say(f"Root key version {version} is in use. Keep the earlier ones: what they made is verified with them.")
+
+
 @tenants.command(name="create")
 def create_tenant(name: Annotated[str, typer.Argument(metavar="NAME", help="The tenant's name.")], as_json: AsJson = False) -> None:
     """Make a tenant. Its first operator's key is shown this once."""

@@ -20,10 +20,12 @@ POINTER = "/query/page_token"
 class Cursor:
     """Seals and opens the page tokens of one tenant."""
 
-    __slots__ = ("_key",)
+    __slots__ = ("_earlier", "_key")
 
-    def __init__(self, key: bytes) -> None:
+    def __init__(self, key: bytes, *earlier: bytes) -> None:
+        """Seals under ``key``; opens what earlier keys sealed too."""
         self._key = key
+        self._earlier = earlier
 
     def __repr__(self) -> str:
         return "Cursor()"
@@ -31,7 +33,7 @@ class Cursor:
     def seal(self, listing: str, subject: str, position: str) -> str:
         """A token for a list (``sessions``, ``entries``) of a subject (whose sessions, which manifest's entries)."""
         body = position.encode()
-        return base64.urlsafe_b64encode(self._tag(listing, subject, body) + body).rstrip(b"=").decode()
+        return base64.urlsafe_b64encode(self._tag(self._key, listing, subject, body) + body).rstrip(b"=").decode()
 
     def open(self, listing: str, subject: str, token: str) -> str:
         """The position in a token. Raises InvalidRequest for anything that ``seal`` did not make for this very list."""
@@ -42,13 +44,14 @@ class Cursor:
         except (binascii.Error, ValueError) as error:
             raise _refused() from error
         tag, body = raw[:TAG_BYTES], raw[TAG_BYTES:]
-        if not hmac.compare_digest(tag, self._tag(listing, subject, body)):
+        tags = [self._tag(key, listing, subject, body) for key in (self._key, *self._earlier)]
+        if not any([hmac.compare_digest(tag, one) for one in tags]):
             raise _refused()
         return body.decode()
 
-    def _tag(self, listing: str, subject: str, body: bytes) -> bytes:
+    def _tag(self, key: bytes, listing: str, subject: str, body: bytes) -> bytes:
         names = b"".join(len(name).to_bytes(4, "big") + name for name in (listing.encode(), subject.encode()))
-        return hmac.new(self._key, names + body, hashlib.sha256).digest()[:TAG_BYTES]
+        return hmac.new(key, names + body, hashlib.sha256).digest()[:TAG_BYTES]
 
 
 def _refused() -> InvalidRequest:

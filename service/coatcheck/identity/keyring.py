@@ -15,7 +15,6 @@ from uuid import UUID
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from coatcheck.domain.errors import RefusedToStart
 from coatcheck.domain.placeholders import PlaceholderKeys
 from coatcheck.identity.cursor import Cursor
 from coatcheck.identity.fingerprints import Fingerprints
@@ -61,25 +60,24 @@ class Keyring:
         """What is stored of the current root key, to recognise it by: 32 hex digits that tell nothing else."""
         return self._fingerprint(self.version)
 
-    def check_fingerprint(self, stored: str) -> None:
-        """Raises RefusedToStart when what is stored was made with a root key that is not here."""
-        known = [hmac.compare_digest(self._fingerprint(version).encode(), stored.encode()) for version in self._roots]
-        if not any(known):
-            raise RefusedToStart("The data was written under another root key: give the service that key.")
-
     def placeholder_keys(self, tenant_id: UUID, session_id: UUID) -> PlaceholderKeys:
         return PlaceholderKeys(
             tenant_key=self._derive(Purpose.PLACEHOLDER, tenant_id.bytes),
             session_key=self._derive(Purpose.SESSION_PLACEHOLDER, tenant_id.bytes + session_id.bytes),
         )
 
-    def request_digest(self, tenant_id: UUID, raw: bytes) -> str:
-        """The keyed digest of a request (or of an idempotency key), 64 hex digits."""
-        return hmac.new(self._derive(Purpose.REQUEST, tenant_id.bytes), raw, hashlib.sha256).hexdigest()
+    @property
+    def versions(self) -> list[int]:
+        """The newest first."""
+        return sorted(self._roots, reverse=True)
 
-    def segment_tag(self, tenant_id: UUID, sha256: str) -> str:
+    def request_digest(self, tenant_id: UUID, raw: bytes, version: int | None = None) -> str:
+        """The keyed digest of a request (or of an idempotency key), 64 hex digits."""
+        return hmac.new(self._derive(Purpose.REQUEST, tenant_id.bytes, version), raw, hashlib.sha256).hexdigest()
+
+    def segment_tag(self, tenant_id: UUID, sha256: str, version: int | None = None) -> str:
         """What is kept of an erased segment's hash: 64 hex digits that nobody without the key can compare with a guess."""
-        return hmac.new(self._derive(Purpose.SEGMENT, tenant_id.bytes), sha256.encode(), hashlib.sha256).hexdigest()
+        return hmac.new(self._derive(Purpose.SEGMENT, tenant_id.bytes, version), sha256.encode(), hashlib.sha256).hexdigest()
 
     def key_hash(self, tenant_id: UUID, secret: str, version: int | None = None) -> bytes:
         """What is stored of an API key's secret: 32 bytes. Raises LookupError for a version that is not here."""
@@ -95,7 +93,7 @@ class Keyring:
 
     def cursor(self, tenant_id: UUID) -> Cursor:
         """Signs and verifies page tokens within one tenant."""
-        return Cursor(self._derive(Purpose.CURSOR, tenant_id.bytes))
+        return Cursor(*(self._derive(Purpose.CURSOR, tenant_id.bytes, version) for version in self.versions))
 
     def cache_fingerprints(self, tenant_id: UUID) -> Fingerprints:
         """Makes the response cache's fingerprints within one tenant. A rotation makes every older entry ineligible."""
@@ -109,9 +107,9 @@ class Keyring:
         """What makes an erasure's receipt this service's: 64 hex digits. Raises LookupError for a version that is not here."""
         return hmac.new(self._derive(Purpose.RECEIPT, tenant_id.bytes, version), raw, hashlib.sha256).hexdigest()
 
-    def journal_key(self) -> bytes:
-        """The erasure journal's key: one for the installation, since the journal is read before any tenant is known."""
-        return self._derive(Purpose.JOURNAL, b"")
+    def journal_keys(self) -> list[bytes]:
+        """The erasure journal's, the newest first: of the installation, since the journal is read before any tenant is known."""
+        return [self._derive(Purpose.JOURNAL, b"", version) for version in self.versions]
 
     def _fingerprint(self, version: int) -> str:
         return self._derive(Purpose.FINGERPRINT, b"", version)[:16].hex()

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import re
 import secrets
 from pathlib import Path
 
 from coatcheck.domain.errors import RefusedToStart
 from coatcheck.identity import private_file
+from coatcheck.ops.folders import sync_folder
 
 ROOT_KEY_BYTES = 32
+RETIRED = ".retired-"
+"""What the names of earlier keys' files end in, before some digits of their hash."""
+NEXT = ".next"
 
 
 def parse(text: str) -> bytes:
@@ -40,6 +45,19 @@ def load_or_create(path: Path) -> bytes:
     if not path.exists():
         private_file.create(path, secrets.token_hex(ROOT_KEY_BYTES).encode() + b"\n")
     return load(path)
+
+
+def replace(path: Path) -> None:
+    """A new key in the place of a file's. The old one is kept beside it first, under a name of its own; then the new one counts.
+
+    A crash in between leaves the old key where it was, and perhaps a new one that the next call puts in its place.
+    """
+    old = load(path)
+    private_file.create(path.with_name(f"{path.name}{RETIRED}{hashlib.sha256(old).hexdigest()[:16]}"), old.hex().encode() + b"\n")
+    following = path.with_name(f"{path.name}{NEXT}")
+    load_or_create(following)
+    following.replace(path)
+    sync_folder(path.parent)
 
 
 def _from_base64(text: str) -> bytes:

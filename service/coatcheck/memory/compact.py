@@ -11,12 +11,13 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
 from coatcheck.compaction.planner import HandoffIdentity, PlanRequest, handoff_candidates
-from coatcheck.domain.canonical import JsonValue, to_sorted_bytes
+from coatcheck.domain.canonical import JsonValue
 from coatcheck.domain.errors import (
     Draining,
     Erased,
@@ -44,6 +45,7 @@ from coatcheck.memory.finish import Finisher
 from coatcheck.memory.flights import Flights
 from coatcheck.memory.persist import SessionRaced, persist
 from coatcheck.memory.presenting import Presenter
+from coatcheck.memory.request_keys import RequestKey, request_keys
 from coatcheck.memory.responses import compaction_response
 from coatcheck.ops.faults import reach_async
 from coatcheck.ops.slots import FairSlots
@@ -78,8 +80,8 @@ class _Asked:
     context: RequestContext
     command: CompactionCommand
     wire: WireFormat
-    key: str
-    digest: str
+    keys: Sequence[RequestKey]
+    """Today's first."""
 
     @property
     def request(self) -> CompactionRequest:
@@ -123,10 +125,7 @@ class Compact:
         request = command.request
         window = request.window
         wire = detect(window.messages, window.system) if window.format == "auto" else get(window.format)
-        digest = self._parts.keyring.request_digest(context.tenant_id, to_sorted_bytes(_plain(request)))
-        supplied = f"key:{command.idempotency_key}" if command.idempotency_key is not None else f"digest:{digest}"
-        material = to_sorted_bytes([str(context.principal_id), request.session, supplied])
-        return _Asked(context, command, wire, self._parts.keyring.request_digest(context.tenant_id, material), digest)
+        return _Asked(context, command, wire, request_keys(self._parts.keyring, context, request, command.idempotency_key))
 
     async def _work(self, asked: _Asked, flight: str) -> Compacted:
         try:
@@ -164,8 +163,9 @@ class Compact:
     async def _standing(self, asked: _Asked, tx: ReadTransaction) -> tuple[Session | None, Run | None]:
         """The session and the run that already stand. Raises Erased, NotFound, Forbidden, conflicts."""
         context, request = asked.context, asked.request
-        if await tombstones.find(tx, "request", asked.key) is not None:
-            raise Erased("The window of this request was erased. To store it anew, send another Idempotency-Key.")
+        for one in asked.keys:
+            if await tombstones.find(tx, "request", one.key) is not None:
+                raise Erased("The window of this request was erased. To store it anew, send another Idempotency-Key.")
         session = await find_session(context, tx, request.session)
         if session is None:
             if context.sessions is not None:
@@ -175,10 +175,13 @@ class Compact:
         require_writer(context, session)
         if request.visibility is not None and str(Visibility.parse(request.visibility)) != str(session.visibility):
             raise VisibilityConflict
-        stored = await runs.find_by_request(tx, session.session_id, context.principal_id, asked.key)
-        if stored is not None and stored.request_digest != asked.digest:
-            raise IdempotencyConflict
-        return session, stored
+        for one in asked.keys:
+            stored = await runs.find_by_request(tx, session.session_id, context.principal_id, one.key)
+            if stored is not None and stored.request_digest != one.digest:
+                raise IdempotencyConflict
+            if stored is not None:
+                return session, stored
+        return session, None
 
     async def _again(self, asked: _Asked, run: Run, flight: str) -> Compacted:
         """The same request again: answer, wait for whoever works on it, or take it over."""
@@ -250,8 +253,8 @@ class Compact:
             session_id=session.session_id,
             principal_id=context.principal_id,
             parent_manifest_id=parent,
-            idempotency_key=asked.key,
-            request_digest=asked.digest,
+            idempotency_key=asked.keys[0].key,
+            request_digest=asked.keys[0].digest,
             status=RunStatus.PERSISTED,
             lease=lease,
             window_format=plan.window_format,
@@ -283,14 +286,6 @@ class Compact:
 
 def _flight(asked: _Asked) -> str:
     """Who may join: the same request of the same principal, with a key that reaches as far."""
-    context = asked.context
+    context, today = asked.context, asked.keys[0]
     reach = "*" if context.sessions is None else ",".join(sorted(map(str, context.sessions)))
-    return f"{context.tenant_id}/{context.principal_id}/{context.permission_revision}/{reach}/{asked.key}/{asked.digest}"
-
-
-def _plain(request: CompactionRequest) -> JsonValue:
-    """The request as JSON: what is digested. The window's messages stand in it as they came."""
-    plain: dict[str, JsonValue] = request.model_dump(mode="json", exclude={"window": {"messages", "system"}})
-    window = plain["window"]
-    assert isinstance(window, dict)
-    return {**plain, "window": {**window, "messages": request.window.messages, "system": request.window.system}}
+    return f"{context.tenant_id}/{context.principal_id}/{context.permission_revision}/{reach}/{today.key}/{today.digest}"

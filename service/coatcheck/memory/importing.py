@@ -133,17 +133,21 @@ class Importer:
         missing = set(line.segment_sha256s) - {segment.sha256 for segment in plan.segments}
         return Imported(finished.counts, len(missing))
 
-    def _key(self, context: RequestContext, session: Session, manifest_id: UUID) -> str:
+    def _key(self, context: RequestContext, session: Session, manifest_id: UUID, version: int | None = None) -> str:
         material = to_sorted_bytes([str(context.principal_id), session.name, f"import:{manifest_id}"])
-        return self._parts.keyring.request_digest(context.tenant_id, material)
+        return self._parts.keyring.request_digest(context.tenant_id, material, version)
 
     async def _known(self, context: RequestContext, tx: ReadTransaction, session: Session, manifest_id: UUID) -> Run | None:
         """The session's run of that id; else the one that an import stored for it under another."""
         run = await runs.find(tx, manifest_id)
         if run is not None and run.session_id == session.session_id:
             return run
-        key = self._key(context, session, manifest_id)
-        return await runs.find_by_request(tx, session.session_id, context.principal_id, key)
+        for version in self._parts.keyring.versions:
+            key = self._key(context, session, manifest_id, version)
+            known = await runs.find_by_request(tx, session.session_id, context.principal_id, key)
+            if known is not None:
+                return known
+        return None
 
     async def _parent(self, context: RequestContext, session: Session, line: ImportedRun) -> UUID | None:
         """As which run the session knows the parent; None where it was not imported."""

@@ -136,14 +136,19 @@ class Jobs:
         """What was erased since is no finding any more, whichever process erased it: its hash would let a guess be confirmed."""
         tag = self._parts.keyring.segment_tag
         sessions = {finding.session_id: ("session", str(finding.session_id)) for finding in job.findings}
-        segments = {sha: ("segment", tag(context.tenant_id, sha)) for finding in job.findings if (sha := finding.sha256)}
+        versions = self._parts.keyring.versions
+        segments = {
+            sha: {("segment", tag(context.tenant_id, sha, version)) for version in versions}
+            for finding in job.findings
+            if (sha := finding.sha256)
+        }
 
         async def work(tx: WorkerTransaction) -> list[FindingOut]:
-            erased = await tombstones.existing(tx, [*sessions.values(), *segments.values()])
+            erased = await tombstones.existing(tx, list({*sessions.values()}.union(*segments.values())))
             still = []
             for finding in job.findings:
                 gone = sessions[finding.session_id] in erased
-                if not gone and finding.session_id and finding.sha256 and segments[finding.sha256] in erased:
+                if not gone and finding.session_id and finding.sha256 and segments[finding.sha256] & erased:
                     # The same text may stand elsewhere, or may have been stored anew.
                     gone = not await entries.held(tx, finding.session_id, [finding.sha256])
                 if not gone:

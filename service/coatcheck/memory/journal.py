@@ -37,10 +37,11 @@ class JournalLine:
 class ErasureJournal:
     """Appends durably; reads every file of the directory. Each line carries an HMAC under the installation's journal key."""
 
-    def __init__(self, directory: Path, owner: str, key: bytes) -> None:
+    def __init__(self, directory: Path, owner: str, key: bytes, *earlier: bytes) -> None:
         self._directory = directory
         self._path = directory / f"{owner}.ndjson"
         self._key = key
+        self._earlier = earlier
         self._lock = asyncio.Lock()
 
     async def append(self, line: JournalLine) -> str:
@@ -66,7 +67,7 @@ class ErasureJournal:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         fresh = not self._path.exists()
         body = json.dumps(_plain(line), sort_keys=True)
-        mac = self._mac(body)
+        mac = _mac(self._key, body)
         raw = json.dumps({"line": body, "mac": mac}).encode() + b"\n"
         with open(self._path, "ab", buffering=0) as file:
             os.chmod(self._path, 0o600)
@@ -85,7 +86,8 @@ class ErasureJournal:
         try:
             outer = json.loads(raw)
             body = outer["line"]
-            if not hmac.compare_digest(outer["mac"], self._mac(body)):
+            macs = [_mac(key, body) for key in (self._key, *self._earlier)]
+            if not any([hmac.compare_digest(outer["mac"], mac) for mac in macs]):
                 raise RefusedToStart(f"The erasure journal {path.name} holds a line that this root key did not write.")
             values = json.loads(body)
         except (ValueError, KeyError, TypeError):
@@ -96,8 +98,9 @@ class ErasureJournal:
             datetime.fromisoformat(values["erased_at"]),
         )  # fmt: skip
 
-    def _mac(self, body: str) -> str:
-        return hmac.new(self._key, body.encode(), hashlib.sha256).hexdigest()
+
+def _mac(key: bytes, body: str) -> str:
+    return hmac.new(key, body.encode(), hashlib.sha256).hexdigest()
 
 
 def _plain(line: JournalLine) -> dict[str, str]:

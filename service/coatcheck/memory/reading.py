@@ -117,8 +117,12 @@ class Reading:
 
     async def _was_erased(self, context: RequestContext, tx: ReadTransaction, digits: str) -> bool:
         """Whether the whole hash names what was erased from a session that the caller could read."""
-        tombstone = await tombstones.find(tx, "segment", self._parts.keyring.segment_tag(context.tenant_id, digits))
-        return tombstone is not None and (context.sessions is None or tombstone.session_id in context.sessions)
+        for version in self._parts.keyring.versions:
+            tag = self._parts.keyring.segment_tag(context.tenant_id, digits, version)
+            stone = await tombstones.find(tx, "segment", tag)
+            if stone is not None and (context.sessions is None or stone.session_id in context.sessions):
+                return True
+        return False
 
     async def _window(self, context: RequestContext, tx: ReadTransaction, manifest_id: UUID) -> tuple[Run, list[Entry], _Texts]:
         run, _ = await run_by_id(context, tx, manifest_id)

@@ -11,7 +11,6 @@ import structlog
 
 from coatcheck.domain.errors import RefusedToStart
 from coatcheck.domain.scopes import TenantScope
-from coatcheck.identity.keyring import Keyring
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.index.lexical import ANALYSER_REVISION
 from coatcheck.memory.collaborators import Collaborators, Generation
@@ -32,12 +31,6 @@ class Opened:
 
     generation: Generation
     building: bool
-
-
-async def check_root_key(database: Database, keyring: Keyring) -> None:
-    """Raises RefusedToStart when the data was written under another root key."""
-    for tenant in await database.directory(directory.tenants):
-        keyring.check_fingerprint(tenant.key_fingerprint)
 
 
 async def open_generation(database: Database, settings: Settings, embedder_revision: str, dimensions: int) -> Opened:
