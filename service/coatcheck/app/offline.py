@@ -11,12 +11,14 @@ from coatcheck.app.keys import keeps_its_own, rotate_file
 from coatcheck.domain.scopes import NIL
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory.restore import Restore
+from coatcheck.ops import logging
 from coatcheck.settings import Settings
 from coatcheck.store import cache_purge, directory
 
 
 async def restore(settings: Settings) -> int:
     """How many erasures were done again. Raises RefusedToStart while a service owns the data directory."""
+    _log_to_stderr(settings)
     async with foundations(settings) as opened, composed(opened, replays_journal=True) as app:
         return await erase_again(app)
 
@@ -26,6 +28,7 @@ async def rotate_root_key(settings: Settings) -> int:
 
     Raises RefusedToStart while a service owns the data directory, and when an earlier key is missing.
     """
+    _log_to_stderr(settings)
     if keeps_its_own(settings):
         with DataDirectory(settings.data_dir) as directory:
             rotate_file(directory)
@@ -52,3 +55,8 @@ async def _remove_unknown(app: App, tenants: Set[UUID]) -> None:
         for tenant_id in unknown:
             ids = [point.point_id for point in page if point.tenant_id == tenant_id]
             await app.parts.index.delete_points(tenant_scope(tenant_id), ids)
+
+
+def _log_to_stderr(settings: Settings) -> None:
+    """What a command says on stdout is its answer alone."""
+    logging.configure("error" if settings.log_level == "error" else "warning")
