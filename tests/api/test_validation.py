@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from coatcheck.api.dependencies import parse_body
 from coatcheck.domain.canonical import JsonValue
 from coatcheck.domain.errors import InvalidRequest, MalformedJson
-from coatcheck_client.wire import CompactionRequest, KeyCreate, RecallRequest, SessionPatch
+from coatcheck_client.wire import CompactionRequest, KeyCreate, RecallRequest, SessionPatch, WindowIn
 
 CANARY = "canary-" + "c0de" * 4
 
@@ -37,8 +37,8 @@ def refusal(model: type[BaseModel], body: object) -> InvalidRequest:
         (RecallRequest, {"query": "q", "since": CANARY}, "/since", "must be a time as RFC 3339 writes it"),
         (RecallRequest, {"query": "q", "rerank": CANARY}, "/rerank", "must be one of 'auto', 'on' or 'off'"),
         (RecallRequest, {"query": "q", "roles": ["user", CANARY]}, "/roles/1", None),
-        (RecallRequest, {"query": "q", CANARY: 1}, "", "holds a field that the contract does not know"),
-        (RecallRequest, {"query": "q", "tenant_id": 1}, "", "holds a field that the contract does not know"),
+        (RecallRequest, {"query": "q", CANARY: 1}, "", None),
+        (RecallRequest, {"query": "q", "tenant_id": 1}, "", None),
         (RecallRequest, [CANARY], "", "must be an object"),
         (CompactionRequest, {"session": "s", "window": {"messages": CANARY}}, "/window/messages", "must be a list"),
         (CompactionRequest, {"session": "s", "window": {"messages": [], "x/~y": 1}}, "/window", None),
@@ -64,6 +64,20 @@ def test_the_place_is_a_json_pointer_and_the_value_is_not_repeated(
     assert [one.pointer for one in error.errors] == [pointer]
     assert detail is None or error.errors[0].detail == detail
     assert CANARY not in error.detail + "".join(one.pointer + one.detail for one in error.errors)
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer", "model"),
+    [
+        ({"session": "s", "window": {"messages": []}, CANARY: 1}, "", CompactionRequest),
+        ({"session": "s", "window": {"messages": [], CANARY: 1}}, "/window", WindowIn),
+    ],
+)
+def test_a_field_that_is_made_up_has_those_that_exist_listed(body: object, pointer: str, model: type[BaseModel]) -> None:
+    (error,) = refusal(CompactionRequest, body).errors
+
+    assert error.pointer == pointer
+    assert error.detail == f"holds a field that the contract does not know; it knows {', '.join(model.model_fields)}"
 
 
 def test_a_thousand_faults_are_told_of_twenty() -> None:

@@ -70,7 +70,7 @@ def parse_body(model: type[Body], raw: bytes) -> Body:
         return model.model_validate(value)
     except ValidationError as error:
         # From None: the cause holds the input, and a logged traceback would not.
-        raise invalid_body(error.errors(include_url=False, include_input=False)) from None
+        raise invalid_body(model, error.errors(include_url=False, include_input=False)) from None
 
 
 Caller = Annotated[RequestContext, Depends(_caller)]

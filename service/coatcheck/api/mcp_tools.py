@@ -72,7 +72,7 @@ async def call(
         try:
             checked = tool.arguments.model_validate(arguments or {})
         except ValidationError as error:
-            raise invalid_body(error.errors(include_url=False, include_input=False)) from None
+            raise invalid_body(tool.arguments, error.errors(include_url=False, include_input=False)) from None
         return await tool.run(services, context, checked, deadline_s)
     except CoatcheckError as error:
         return refused(error, request_id)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import BaseModel
+
 from coatcheck.domain.canonical import pointer
 from coatcheck.domain.errors import FieldError, InvalidRequest
 
@@ -48,9 +50,9 @@ _BOUNDS = {
 }
 
 
-def invalid_body(errors: Sequence[Mapping[str, Any]]) -> InvalidRequest:
-    """The error for a body that does not fit its wire model."""
-    return _invalid([_field_error(error, tuple(error["loc"])) for error in errors[:MAX_ERRORS]])
+def invalid_body(model: type[BaseModel], errors: Sequence[Mapping[str, Any]]) -> InvalidRequest:
+    """The error for a body that does not fit its wire model. A field that is made up has those that exist listed."""
+    return _invalid([_field_error(error, tuple(error["loc"]), model) for error in errors[:MAX_ERRORS]])
 
 
 def invalid_parameters(errors: Sequence[Mapping[str, Any]]) -> InvalidRequest:
@@ -63,11 +65,22 @@ def _invalid(errors: list[FieldError]) -> InvalidRequest:
     return InvalidRequest(f"{first.pointer or 'The body'} {first.detail}.", errors=errors)
 
 
-def _field_error(error: Mapping[str, Any], place: tuple[str | int, ...]) -> FieldError:
+def _field_error(error: Mapping[str, Any], place: tuple[str | int, ...], model: type[BaseModel] | None = None) -> FieldError:
     kind = str(error["type"])
+    sentence = _sentence(kind, error.get("ctx") or {})
     if kind == "extra_forbidden":  # the last step is a name that the caller made up
         place = place[:-1]
-    return FieldError(pointer(place), _sentence(kind, error.get("ctx") or {}))
+        sentence += _known_fields(model, place)
+    return FieldError(pointer(place), sentence)
+
+
+def _known_fields(model: type[BaseModel] | None, place: tuple[str | int, ...]) -> str:
+    """The names of the model at that place; nothing where it is not a plain field of a field."""
+    for step in place:
+        field = model.model_fields.get(str(step)) if model is not None else None
+        inner = field.annotation if field is not None else None
+        model = inner if isinstance(inner, type) and issubclass(inner, BaseModel) else None
+    return f"; it knows {', '.join(field.alias or name for name, field in model.model_fields.items())}" if model is not None else ""
 
 
 def _sentence(kind: str, bounds: Mapping[str, Any]) -> str:
