@@ -230,6 +230,8 @@ async def test_a_tampered_line_is_refused_and_nothing_of_it_is_stored(app: App, 
 @pytest.mark.parametrize(
     ("lines", "status"),
     [
+        (b"", 422),
+        (b"\n", 422),
         (b"{", 400),
         (b"[]", 422),
         (b'{"type": "session"}', 422),

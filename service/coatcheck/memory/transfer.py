@@ -120,6 +120,8 @@ class Transfer:
                 raise InvalidRequest(f"Line {number} is a run, and no session stands before it.")
             else:
                 await self._run(context, session, line, number, tally)
+        if session is None:
+            raise InvalidRequest("The export is empty: not even a session stands in it.")
         return ImportResponse(
             sessions=tally.sessions,
             manifests=tally.manifests,
