@@ -21,6 +21,7 @@ BENCHMARKS = {
     "compaction": "planner throughput by stage; a whole compaction against the bare encode",
     "scan": "integrity scan against raw COPY and SHA-256; recall latency at scale",
     "cache": "look-ups in the response cache with a full scope of eligible entries",
+    "isolation": "what keeping people apart costs: SQL, the index's legs, a whole recall",
     "start": "what the command and the service import, and the time until ready",
 }
 _NEED_DATA = ("recall",)
