@@ -38,6 +38,7 @@ from coatcheck.identity.operations import OPERATOR
 from coatcheck.index.edge import EdgeIndex
 from coatcheck.index.lexical import analyse_document, analyse_query
 from coatcheck.memory.keys import create_tenant
+from coatcheck.ops.logging import configure
 from coatcheck.settings import Settings
 from coatcheck.store import candidates
 from coatcheck.store.database import ReadTransaction
@@ -76,6 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Report:
+    configure("error")
     with tempfile.TemporaryDirectory(prefix="coatcheck-isolation-") as folder:
         settings = settings_for(Path(folder) / "data", embedder=options.embedder, reranker="none")
         pairs = asyncio.run(_stored(options, settings))

@@ -1,0 +1,1 @@
+"""Mutants of the modules that scope everything, by mutmut: which tests notice them."""
