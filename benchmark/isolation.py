@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import dataclasses
+import logging
 import random
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,6 +22,7 @@ from uuid import UUID, uuid4
 
 import httpx
 import sqlalchemy as sa
+import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from benchmark.bare import BareIndex
@@ -38,7 +40,6 @@ from coatcheck.identity.operations import OPERATOR
 from coatcheck.index.edge import EdgeIndex
 from coatcheck.index.lexical import analyse_document, analyse_query
 from coatcheck.memory.keys import create_tenant
-from coatcheck.ops.logging import configure
 from coatcheck.settings import Settings
 from coatcheck.store import candidates
 from coatcheck.store.database import ReadTransaction
@@ -77,11 +78,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Report:
-    configure("error")
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))  # not a line for each request
     with tempfile.TemporaryDirectory(prefix="coatcheck-isolation-") as folder:
         settings = settings_for(Path(folder) / "data", embedder=options.embedder, reranker="none")
         pairs = asyncio.run(_stored(options, settings))
         pairs |= asyncio.run(_legs(options, Path(folder) / "points"))
+    structlog.reset_defaults()
     medians = {name: (middle(pair.bare), middle(pair.isolated)) for name, pair in pairs.items()}
     rows = tuple((name, bare, isolated, isolated / bare) for name, (bare, isolated) in medians.items())
     return Report(
