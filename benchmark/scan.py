@@ -38,7 +38,8 @@ SEGMENT_CHARS = 1_000
 """As the records of the synthetic comparison have them."""
 KEYS = "keys.json"
 """Written when a population is whole."""
-POLL_S = 0.02
+POLL_S = 0.06
+"""Seen late by half of this; asked for more often, the asking costs the service more than that."""
 _RAW = "COPY (SELECT sha256, raw FROM segments WHERE tenant_id = '{tenant}') TO STDOUT (FORMAT binary)"
 
 
