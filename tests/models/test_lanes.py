@@ -110,6 +110,18 @@ async def test_a_query_waits_for_one_batch_and_passes_the_rest() -> None:
         await ingest
 
 
+async def test_while_somebody_asks_the_batches_are_smaller() -> None:
+    embedder = GatedEmbedder()
+    embedder.leave.release(100)
+    texts = ["x" * 900] * 4
+    async with lanes_over(embedder) as lanes:
+        await lanes.embed_passages(TENANT, texts)
+        await lanes.embed_query(OTHER, "alpha")
+        await lanes.embed_passages(TENANT, texts)
+
+    assert embedder.done == [("passages", 4), ("query", 1), *[("passages", 1)] * 4]
+
+
 async def test_two_ingests_take_turns() -> None:
     embedder = GatedEmbedder()
     async with lanes_over(embedder, batch=1) as lanes:

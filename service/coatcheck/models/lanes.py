@@ -29,6 +29,9 @@ from coatcheck.ops.turns import Turns
 STAGE = "embed"
 BATCH_CHARS = 4_000
 """About two passages of 512 tokens: some 70 ms on two cores, which is what a query may have to wait."""
+BATCH_CHARS_WHILE_ASKED = 1_000
+"""One passage of usual length, while somebody asks: a neighbour's query is not to wait for two."""
+ASKED_RECENTLY_S = 10.0
 OFFSET_CHARS = 16_000
 """Spans of tokens come thirty times faster than vectors."""
 CLOSE_LIMIT_S = 10.0
@@ -86,6 +89,7 @@ class EmbeddingLanes:
         self._worked = worked
         self._calls = 0
         self._closed = False
+        self._asked_at = -ASKED_RECENTLY_S
         self._worker = threading.Thread(target=self._run, name="embedding", daemon=True)
         self._worker.start()
 
@@ -100,6 +104,7 @@ class EmbeddingLanes:
 
     async def embed_query(self, scope: TenantScope, text: str) -> list[float]:
         """Raises StageUnavailable, Overloaded."""
+        self._asked_at = time.monotonic()
         with self._call():
             return await self._ask(scope, _Lane.QUERY, lambda: self._embedder.embed_query(text), self._query_limit_s)
 
@@ -125,12 +130,17 @@ class EmbeddingLanes:
     ) -> list[R]:
         results: dict[int, R] = {}
         with self._call() as piece:
-            for positions in _batches(texts, order, max_chars, max_texts):
+            for positions in _batches(texts, order, lambda: self._most_chars(max_chars), max_texts):
                 batch = [texts[position] for position in positions]
                 found = await self._ask(scope, _Lane.INGEST, lambda batch=batch: work(batch), self._batch_limit_s)  # type: ignore[misc]
                 results.update(zip(positions, found, strict=True))
                 piece.advance()
         return [results[position] for position in range(len(texts))]
+
+    def _most_chars(self, max_chars: int) -> int:
+        """Of the next batch of vectors; spans of tokens keep no query waiting."""
+        asked = time.monotonic() - self._asked_at < ASKED_RECENTLY_S
+        return BATCH_CHARS_WHILE_ASKED if asked and max_chars == BATCH_CHARS else max_chars
 
     @contextmanager
     def _call(self) -> Iterator[Piece]:
@@ -200,14 +210,18 @@ class EmbeddingLanes:
             job.future.set_result(result)
 
 
-def _batches(texts: Sequence[str], order: Sequence[int], max_chars: int, max_texts: int) -> Iterator[list[int]]:
-    """Positions in their order, in batches of one text at least and of no more than so many characters and texts."""
+def _batches(texts: Sequence[str], order: Sequence[int], max_chars: Callable[[], int], max_texts: int) -> Iterator[list[int]]:
+    """Positions in their order, in batches of one text at least and of no more than so many characters and texts.
+
+    How many characters is asked anew for each, once the batch before it is done.
+    """
     batch: list[int] = []
     chars = 0
+    most = max_chars()
     for position in order:
-        if batch and (chars + len(texts[position]) > max_chars or len(batch) >= max_texts):
+        if batch and (chars + len(texts[position]) > most or len(batch) >= max_texts):
             yield batch
-            batch, chars = [], 0
+            batch, chars, most = [], 0, max_chars()
         batch.append(position)
         chars += len(texts[position])
     if batch:
