@@ -23,7 +23,7 @@ demo: setup  ## compact a real transcript, ask it three questions, check every h
 	$(BIN)/coatcheck demo
 
 test: setup  ## run the tests (under 15 minutes on two cores)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: setup  ## ruff, mypy --strict, import-linter, alembic check
 	$(BIN)/ruff check .

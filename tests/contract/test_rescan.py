@@ -42,7 +42,7 @@ async def days(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> A
     folder: Path = tmp_path_factory.mktemp("app")
     newer = Redactor(cache_dir() / "rules", own_rules.write(folder))
     async with (
-        apps.foundations(database_url, folder) as on,
+        apps.foundations(database_url, folder, lease_s=5) as on,
         apps.app_on(on, "yesterday") as old,
         apps.app_on(dataclasses.replace(on, redactor=newer), "today") as new,
     ):

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 
 LIMIT_S = 30
+SETTLED_S = 60
 
 
 async def job(http: httpx.AsyncClient, kind: str, **body: object) -> dict[str, Any]:
@@ -18,12 +19,10 @@ async def job(http: httpx.AsyncClient, kind: str, **body: object) -> dict[str, A
 
 
 async def settled(http: httpx.AsyncClient) -> None:
-    """Returns when nothing is owed to the index any more, whoever does it."""
-    for _ in range(500):
-        if not (await job(http, "reconcile"))["progress"]["pending"]:
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("something stays owed to the index")
+    """Returns when nothing is owed to the index any more, whoever does it: a sweep is due once the last lease is over."""
+    async with asyncio.timeout(SETTLED_S):
+        while (await job(http, "reconcile"))["progress"]["pending"]:
+            await asyncio.sleep(0.05)
 
 
 async def followed(http: httpx.AsyncClient, location: str) -> dict[str, Any]:

@@ -93,6 +93,7 @@ def test_T22_nothing_that_was_computed_for_one_request_is_kept_for_the_next() ->
         "compaction.redaction.bundled",  # a rule's own pattern, compiled
         "compaction.redaction.names",  # whether a name means a secret
         "compaction.redaction.shapes",  # how random a word looks
+        "index.points",  # one id, read from its own text
         "index.tokens",  # the stem of one word
         "models.hashing",  # the place of one word in a test's vector
     }

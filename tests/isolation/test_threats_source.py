@@ -30,7 +30,7 @@ TOUCHES = {
 }  # fmt: skip
 MAY_TOUCH = {
     "api.openapi",  # writes the document, as a command
-    "app.data_dir", "app.serve", "app.storage",
+    "app.data_dir", "app.keys", "app.serve", "app.storage",
     "compaction.redaction.own_rules",  # those that a setting names
     "compaction.redaction.detector",  # the rules' cache
     "identity.private_file",

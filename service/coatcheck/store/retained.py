@@ -174,6 +174,9 @@ async def page(tx: WorkerTransaction, *, generation: int, with_passages: bool, a
         asked = [(found.sessions[row[0]][0], row[1]) for row in found.segments if row[0] in with_erased]
         held = set(await held_of(tx, asked))
         found.segments = [row for row in found.segments if row[0] not in with_erased or (found.sessions[row[0]][0], row[1]) in held]
+        kept = {(row[0], row[1]) for row in found.segments}
+        found.unprojected &= kept
+        found.reduced = {key: one for key, one in found.reduced.items() if key in kept}
     found.lost = await held_of(tx, found.lost)
     return found
 
