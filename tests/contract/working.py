@@ -21,8 +21,10 @@ async def job(http: httpx.AsyncClient, kind: str, **body: object) -> dict[str, A
 async def settled(http: httpx.AsyncClient) -> None:
     """Returns when nothing is owed to the index any more, whoever does it: a sweep is due once the last lease is over."""
     async with asyncio.timeout(SETTLED_S):
-        while (await job(http, "reconcile"))["progress"]["pending"]:
-            await asyncio.sleep(0.05)
+        pending = True
+        while pending:
+            pending = bool((await job(http, "reconcile"))["progress"]["pending"])
+            await asyncio.sleep(0.02)
 
 
 async def followed(http: httpx.AsyncClient, location: str) -> dict[str, Any]:
