@@ -52,7 +52,7 @@ def run(*arguments: str, environment: dict[str, str] | None = None, encoding: st
 
 
 def leaves() -> list[list[str]]:
-    return [[c] for c in COMMANDS - set(GROUPS)] + [[g, c] for g, cs in GROUPS.items() for c in cs]
+    return [[c] for c in sorted(COMMANDS - set(GROUPS))] + [[g, c] for g, cs in GROUPS.items() for c in sorted(cs)]
 
 
 def test_every_command_of_the_contract_is_there() -> None:
