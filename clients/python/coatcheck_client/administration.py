@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from coatcheck_client.flows import Flow, Pause, Send, json_body, read, request, without_nulls
+from coatcheck_client.flows import Flow, Pause, Send, at_page, every_page, json_body, read, request, without_nulls
 from coatcheck_client.operations import JSON
 from coatcheck_client.wire import (
     ErasureOut,
@@ -47,14 +47,11 @@ def redact_rescan(*, on_progress: Progress | None = None) -> Flow[JobOut]:
 
 def keys() -> Flow[list[KeyOut]]:
     """All API keys of the tenant, without their secrets."""
-    found: list[KeyOut] = []
-    token: str | None = None
-    while True:
-        page = yield from read(Send("GET", "/v1/admin/keys", params={"page_token": token} if token else {}), KeyPage)
-        found += page.keys
-        token = page.next_page_token
-        if token is None:
-            return found
+    return (
+        yield from every_page(
+            lambda token: read(Send("GET", "/v1/admin/keys", params=at_page(token)), KeyPage), lambda page: page.keys
+        )
+    )
 
 
 def create_key(

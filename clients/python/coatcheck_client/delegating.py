@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from coatcheck_client.flows import Flow, Send, json_body, read, request, without_nulls
+from coatcheck_client.flows import Flow, Send, at_page, every_page, json_body, read, request, without_nulls
 from coatcheck_client.operations import JSON
 from coatcheck_client.wire import DelegationOut, DelegationPage
 
@@ -31,14 +31,11 @@ def delegate(
 
 def delegations() -> Flow[list[DelegationOut]]:
     """One's own, without their secrets; for a delegate, those that it has made."""
-    found: list[DelegationOut] = []
-    token: str | None = None
-    while True:
-        page = yield from read(Send("GET", "/v1/delegations", params={"page_token": token} if token else {}), DelegationPage)
-        found += page.delegations
-        token = page.next_page_token
-        if token is None:
-            return found
+    return (
+        yield from every_page(
+            lambda token: read(Send("GET", "/v1/delegations", params=at_page(token)), DelegationPage), lambda page: page.delegations
+        )
+    )
 
 
 def revoke_delegation(delegation_id: UUID | str) -> Flow[None]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import email.utils
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 from uuid import UUID
 
 import httpx
@@ -53,6 +53,16 @@ Step = Send | Pause
 Flow = Generator[Step, httpx.Response | None, T]
 
 
+class Page(Protocol):
+    """A page of a list."""
+
+    @property
+    def next_page_token(self) -> str | None: ...
+
+
+P = TypeVar("P", bound=Page)
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """How often, and for how long in all, a request is sent again when its problem says that this helps."""
@@ -90,6 +100,23 @@ def read(step: Send, model: type[M]) -> Flow[M]:
     """One request and its body as a wire model."""
     response = yield from request(step)
     return as_model(response, model)
+
+
+def every_page(page_at: Callable[[str | None], Flow[P]], items_of: Callable[[P], list[T]]) -> Flow[list[T]]:
+    """All items of a list, page after page."""
+    found: list[T] = []
+    token: str | None = None
+    while True:
+        page = yield from page_at(token)
+        found += items_of(page)
+        token = page.next_page_token
+        if token is None:
+            return found
+
+
+def at_page(token: str | None) -> dict[str, str]:
+    """The parameter that asks for a page; none asks for the first."""
+    return {"page_token": token} if token else {}
 
 
 def as_model(response: httpx.Response, model: type[M]) -> M:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from coatcheck_client.flows import Flow, Send, json_body, read, request, without_nulls
+from coatcheck_client.flows import Flow, Send, at_page, every_page, json_body, read, request, without_nulls
 from coatcheck_client.operations import JSON
 from coatcheck_client.wire import AuditOut, AuditPage, IssuerOut, IssuerPage
 
 
 def issuers() -> Flow[list[IssuerOut]]:
     """All token issuers of the installation."""
-    found: list[IssuerOut] = []
-    token: str | None = None
-    while True:
-        page = yield from read(Send("GET", "/v1/admin/issuers", params={"page_token": token} if token else {}), IssuerPage)
-        found += page.issuers
-        token = page.next_page_token
-        if token is None:
-            return found
+    return (
+        yield from every_page(
+            lambda token: read(Send("GET", "/v1/admin/issuers", params=at_page(token)), IssuerPage), lambda page: page.issuers
+        )
+    )
 
 
 def create_issuer(issuer: str, *, jwks_uri: str, audience: str, tenant_id: UUID | str | None = None) -> Flow[IssuerOut]:
@@ -38,9 +35,8 @@ def audit(*, principal_id: UUID | str | None = None, limit: int = 100) -> Flow[l
     token: str | None = None
     by = {"principal": str(principal_id)} if principal_id is not None else {}
     while len(found) < limit:
-        at = {"page_token": token} if token else {}
         size = {"page_size": str(min(200, limit - len(found)))}
-        page = yield from read(Send("GET", "/v1/admin/audit", params={**by, **size, **at}), AuditPage)
+        page = yield from read(Send("GET", "/v1/admin/audit", params={**by, **size, **at_page(token)}), AuditPage)
         found += page.records
         token = page.next_page_token
         if token is None:

@@ -13,7 +13,7 @@ from uuid import UUID
 import httpx
 
 from coatcheck_client.errors import Erased
-from coatcheck_client.flows import Flow, Send, json_body, read, request, without_nulls
+from coatcheck_client.flows import Flow, Send, every_page, json_body, read, request, without_nulls
 from coatcheck_client.wire import (
     CompactionResponse,
     EntryOut,
@@ -112,14 +112,7 @@ def entry_page(
 
 def entries(manifest_id: UUID | str, *, text: bool = False) -> Flow[list[EntryOut]]:
     """All entries of a window, page after page."""
-    found: list[EntryOut] = []
-    token: str | None = None
-    while True:
-        page = yield from entry_page(manifest_id, page_token=token, text=text)
-        found += page.entries
-        token = page.next_page_token
-        if token is None:
-            return found
+    return (yield from every_page(lambda token: entry_page(manifest_id, page_token=token, text=text), lambda page: page.entries))
 
 
 def window(manifest_id: UUID | str) -> Flow[WindowOut]:
@@ -144,14 +137,7 @@ def session_page(*, page_size: int | None = None, page_token: str | None = None)
 
 def sessions() -> Flow[list[SessionOut]]:
     """All sessions that the caller may read, page after page."""
-    found: list[SessionOut] = []
-    token: str | None = None
-    while True:
-        page = yield from session_page(page_token=token)
-        found += page.sessions
-        token = page.next_page_token
-        if token is None:
-            return found
+    return (yield from every_page(lambda token: session_page(page_token=token), lambda page: page.sessions))
 
 
 def session(name_or_id: UUID | str) -> Flow[SessionOut]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from coatcheck_client.flows import Flow, Send, json_body, read, request, without_nulls
+from coatcheck_client.flows import Flow, Send, at_page, every_page, json_body, read, request, without_nulls
 from coatcheck_client.operations import JSON
 from coatcheck_client.wire import (
     MembershipOut,
@@ -21,14 +21,12 @@ UNCHANGED = "unchanged"
 
 def principals() -> Flow[list[PrincipalOut]]:
     """All principals of the tenant, active or not."""
-    found: list[PrincipalOut] = []
-    token: str | None = None
-    while True:
-        page = yield from read(Send("GET", "/v1/admin/principals", params=_at(token)), PrincipalPage)
-        found += page.principals
-        token = page.next_page_token
-        if token is None:
-            return found
+    return (
+        yield from every_page(
+            lambda token: read(Send("GET", "/v1/admin/principals", params=at_page(token)), PrincipalPage),
+            lambda page: page.principals,
+        )
+    )
 
 
 def principal(principal_id: UUID | str) -> Flow[PrincipalOut]:
@@ -61,14 +59,11 @@ def change_principal(
 
 def teams() -> Flow[list[TeamOut]]:
     """All teams of the tenant."""
-    found: list[TeamOut] = []
-    token: str | None = None
-    while True:
-        page = yield from read(Send("GET", "/v1/admin/teams", params=_at(token)), TeamPage)
-        found += page.teams
-        token = page.next_page_token
-        if token is None:
-            return found
+    return (
+        yield from every_page(
+            lambda token: read(Send("GET", "/v1/admin/teams", params=at_page(token)), TeamPage), lambda page: page.teams
+        )
+    )
 
 
 def create_team(name: str) -> Flow[TeamOut]:
@@ -83,15 +78,13 @@ def delete_team(team_id: UUID | str) -> Flow[None]:
 
 def memberships(team_id: UUID | str | None = None) -> Flow[list[MembershipOut]]:
     """Who belongs to which team, or to this one."""
-    found: list[MembershipOut] = []
-    token: str | None = None
     of_team = {"team": str(team_id)} if team_id is not None else {}
-    while True:
-        page = yield from read(Send("GET", "/v1/admin/memberships", params={**of_team, **_at(token)}), MembershipPage)
-        found += page.memberships
-        token = page.next_page_token
-        if token is None:
-            return found
+    return (
+        yield from every_page(
+            lambda token: read(Send("GET", "/v1/admin/memberships", params={**of_team, **at_page(token)}), MembershipPage),
+            lambda page: page.memberships,
+        )
+    )
 
 
 def join_team(team_id: UUID | str, principal_id: UUID | str) -> Flow[MembershipOut]:
@@ -103,7 +96,3 @@ def join_team(team_id: UUID | str, principal_id: UUID | str) -> Flow[MembershipO
 def leave_team(team_id: UUID | str, principal_id: UUID | str) -> Flow[None]:
     """Ends a membership: the principal's next request sees nothing of the team's."""
     yield from request(Send("DELETE", f"/v1/admin/memberships/{team_id}/{principal_id}"))
-
-
-def _at(token: str | None) -> dict[str, str]:
-    return {"page_token": token} if token else {}
