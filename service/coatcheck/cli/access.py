@@ -46,11 +46,8 @@ def list_keys(as_json: AsJson = False) -> None:
     from coatcheck.cli import connection
 
     found = connection.run(lambda client: client.keys())
-    if as_json:
-        output.print_json(found)
-    else:
-        rows = ((k.key_id, k.name, k.principal_id, _state(k), ",".join(k.operations)) for k in found)
-        output.table(("key", "name", "principal", "state", "operations"), rows)
+    rows = ((k.key_id, k.name, k.principal_id, _state(k), ",".join(k.operations)) for k in found)
+    output.show_table(found, as_json, ("key", "name", "principal", "state", "operations"), rows)
 
 
 @keys.command(name="revoke")
@@ -59,10 +56,7 @@ def revoke_key(key_id: Annotated[UUID, typer.Argument(metavar="KEY", help="A key
     from coatcheck.cli import connection
 
     connection.run(lambda client: client.revoke_key(key_id))
-    if as_json:
-        output.print_json({"revoked": key_id})
-    else:
-        output.say(f"Revoked {key_id}.")
+    output.show({"revoked": key_id}, as_json, f"Revoked {key_id}.")
 
 
 @keys.command(name="rotate")
@@ -86,10 +80,11 @@ def rotate_root(as_json: AsJson = False) -> None:
     from coatcheck.cli import connection
 
     version = asyncio.run(rotate_root_key(connection.local_settings()))
-    if as_json:
-        output.print_json({"version": version})
-    else:
-        output.say(f"Root key version {version} is in use. Keep the earlier ones: what they made is verified with them.")
+    output.show(
+        {"version": version},
+        as_json,
+        f"Root key version {version} is in use. Keep the earlier ones: what they made is verified with them.",
+    )
 
 
 @tenants.command(name="create")
@@ -98,11 +93,7 @@ def create_tenant(name: Annotated[str, typer.Argument(metavar="NAME", help="The 
     from coatcheck.cli import connection
 
     made = connection.run(lambda client: client.create_tenant(name))
-    if as_json:
-        output.print_json(made)
-    else:
-        output.say(f"{made.name}  {made.tenant_id}")
-        output.say(made.key or "")
+    output.show(made, as_json, f"{made.name}  {made.tenant_id}", made.key or "")
 
 
 @tenants.command(name="list")
@@ -111,11 +102,8 @@ def list_tenants(as_json: AsJson = False) -> None:
     from coatcheck.cli import connection
 
     found = connection.run(lambda client: client.tenants())
-    if as_json:
-        output.print_json(found)
-    else:
-        rows = ((t.tenant_id, t.name, t.status, f"{t.created_at:%Y-%m-%d}") for t in found)
-        output.table(("tenant", "name", "status", "created"), rows)
+    rows = ((t.tenant_id, t.name, t.status, f"{t.created_at:%Y-%m-%d}") for t in found)
+    output.show_table(found, as_json, ("tenant", "name", "status", "created"), rows)
 
 
 @tenants.command(name="delete")
@@ -133,18 +121,11 @@ def delete_tenant(
         output.warn("nothing was erased; --yes answers the question beforehand")
         raise typer.Exit(2)
     receipt = connection.run(lambda client: client.erase_tenant(tenant_id))
-    if as_json:
-        output.print_json(receipt)
-    else:
-        output.say(f"Erased {tenant_id}. Receipt: {receipt.erasure_id}")
+    output.show(receipt, as_json, f"Erased {tenant_id}. Receipt: {receipt.erasure_id}")
 
 
 def _print(made: KeyOut, as_json: bool) -> None:
-    if as_json:
-        output.print_json(made)
-    else:
-        output.say(f"{made.name}  {made.key_id}")
-        output.say(made.key or "")
+    output.show(made, as_json, f"{made.name}  {made.key_id}", made.key or "")
 
 
 def _state(key: KeyOut) -> str:

@@ -48,7 +48,4 @@ def purge(
             source=source,
         )
     )
-    if as_json:
-        output.print_json(done)
-    else:
-        output.say(f"Purged {done.purged}.")
+    output.show(done, as_json, f"Purged {done.purged}.")

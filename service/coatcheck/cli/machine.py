@@ -49,10 +49,7 @@ def migrate(as_json: AsJson = False) -> None:
     if url is None:
         raise RefusedToStart("Set COATCHECK_MIGRATION_DATABASE_URL, the owner's login. An embedded database migrates itself.")
     changed = migrate_database(url.get_secret_value())
-    if as_json:
-        output.print_json({"changed": changed})
-    else:
-        output.say("Migrated." if changed else "Nothing to do.")
+    output.show({"changed": changed}, as_json, "Migrated." if changed else "Nothing to do.")
 
 
 def restore(as_json: AsJson = False) -> None:
@@ -66,10 +63,7 @@ def restore(as_json: AsJson = False) -> None:
     from coatcheck.cli import connection
 
     erased = asyncio.run(replay(connection.local_settings()))
-    if as_json:
-        output.print_json({"erased_again": erased})
-    else:
-        output.say(f"{erased} erasures done again.")
+    output.show({"erased_again": erased}, as_json, f"{erased} erasures done again.")
 
 
 @models.command(name="status")
@@ -78,10 +72,9 @@ def models_status(as_json: AsJson = False) -> None:
     from coatcheck.cli import checks
 
     found = checks.models()
-    if as_json:
-        output.print_json([check.as_dict() for check in found])
-    else:
-        output.table(("stage", "state", "detail"), ((c.name, c.state, c.detail) for c in found))
+    output.show_table(
+        [check.as_dict() for check in found], as_json, ("stage", "state", "detail"), ((c.name, c.state, c.detail) for c in found)
+    )
 
 
 @models.command(name="warm")
@@ -90,10 +83,9 @@ def models_warm(as_json: AsJson = False) -> None:
     from coatcheck.cli import checks
 
     warmed = checks.warm()
-    if as_json:
-        output.print_json([check.as_dict() for check in warmed])
-    else:
-        output.table(("stage", "state", "detail"), ((c.name, c.state, c.detail) for c in warmed))
+    output.show_table(
+        [check.as_dict() for check in warmed], as_json, ("stage", "state", "detail"), ((c.name, c.state, c.detail) for c in warmed)
+    )
     if any(check.state == "failed" for check in warmed):
         raise typer.Exit(1)
 
@@ -125,10 +117,12 @@ def doctor(as_json: AsJson = False) -> None:
     from coatcheck.cli import checks
 
     found = asyncio.run(checks.everything())
-    if as_json:
-        output.print_json({"ok": all(c.state != "failed" for c in found), "checks": [c.as_dict() for c in found]})
-    else:
-        output.table(("check", "state", "detail"), ((c.name, c.state, c.detail) for c in found))
+    output.show_table(
+        {"ok": all(c.state != "failed" for c in found), "checks": [c.as_dict() for c in found]},
+        as_json,
+        ("check", "state", "detail"),
+        ((c.name, c.state, c.detail) for c in found),
+    )
     if any(check.state == "failed" for check in found):
         raise typer.Exit(1)
 

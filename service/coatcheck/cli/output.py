@@ -45,6 +45,23 @@ def say(text: str = "") -> None:
     print(for_terminal(text) if sys.stdout.isatty() else text, flush=True)
 
 
+def show(found: Any, as_json: bool, *lines: str) -> None:
+    """What a command found or did: the value as JSON, or lines for a person."""
+    if as_json:
+        print_json(found)
+        return
+    for line in lines:
+        say(line)
+
+
+def show_table(found: Any, as_json: bool, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """As ``show``, with rows for a person."""
+    if as_json:
+        print_json(found)
+    else:
+        table(columns, rows)
+
+
 def warn(text: str) -> None:
     """A line on stderr: what is wrong, and what a long command is at."""
     print(f"coatcheck: {for_terminal(text)}", file=sys.stderr)
@@ -63,6 +80,8 @@ def for_terminal(text: str) -> str:
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Rows for a person on a terminal, tab-separated for anything else."""
     cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    if any(len(row) != len(columns) for row in cells):
+        raise ValueError("a row has a cell for each column")
     if not sys.stdout.isatty():
         for row in cells:
             say("\t".join(row))

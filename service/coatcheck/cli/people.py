@@ -46,11 +46,8 @@ def list_principals(as_json: AsJson = False) -> None:
     from coatcheck.cli import connection
 
     found = connection.run(lambda client: client.principals())
-    if as_json:
-        output.print_json(found)
-    else:
-        rows = ((p.principal_id, p.name, p.role, p.status, p.subject or "", len(p.teams)) for p in found)
-        output.table(("principal", "name", "role", "status", "subject", "teams"), rows)
+    rows = ((p.principal_id, p.name, p.role, p.status, p.subject or "", len(p.teams)) for p in found)
+    output.show_table(found, as_json, ("principal", "name", "role", "status", "subject", "teams"), rows)
 
 
 @principals.command(name="change")
@@ -91,10 +88,7 @@ def create_team(name: Annotated[str, typer.Argument(metavar="NAME", help="The te
     from coatcheck.cli import connection
 
     made = connection.run(lambda client: client.create_team(name))
-    if as_json:
-        output.print_json(made)
-    else:
-        output.say(f"{made.name}  {made.team_id}")
+    output.show(made, as_json, f"{made.name}  {made.team_id}")
 
 
 @teams.command(name="list")
@@ -103,10 +97,7 @@ def list_teams(as_json: AsJson = False) -> None:
     from coatcheck.cli import connection
 
     found = connection.run(lambda client: client.teams())
-    if as_json:
-        output.print_json(found)
-    else:
-        output.table(("team", "name", "members"), ((t.team_id, t.name, t.members) for t in found))
+    output.show_table(found, as_json, ("team", "name", "members"), ((t.team_id, t.name, t.members) for t in found))
 
 
 @teams.command(name="members")
@@ -115,10 +106,7 @@ def members(team_id: TeamId, as_json: AsJson = False) -> None:
     from coatcheck.cli import connection
 
     found = connection.run(lambda client: client.memberships(team_id))
-    if as_json:
-        output.print_json(found)
-    else:
-        output.table(("principal", "since"), ((m.principal_id, f"{m.created_at:%Y-%m-%d}") for m in found))
+    output.show_table(found, as_json, ("principal", "since"), ((m.principal_id, f"{m.created_at:%Y-%m-%d}") for m in found))
 
 
 @teams.command(name="join")
@@ -127,10 +115,7 @@ def join(team_id: TeamId, principal_id: PrincipalId, as_json: AsJson = False) ->
     from coatcheck.cli import connection
 
     made = connection.run(lambda client: client.join_team(team_id, principal_id))
-    if as_json:
-        output.print_json(made)
-    else:
-        output.say(f"{principal_id} belongs to {team_id}.")
+    output.show(made, as_json, f"{principal_id} belongs to {team_id}.")
 
 
 @teams.command(name="leave")
@@ -139,10 +124,7 @@ def leave(team_id: TeamId, principal_id: PrincipalId, as_json: AsJson = False) -
     from coatcheck.cli import connection
 
     connection.run(lambda client: client.leave_team(team_id, principal_id))
-    if as_json:
-        output.print_json({"left": principal_id})
-    else:
-        output.say(f"{principal_id} belongs to {team_id} no more.")
+    output.show({"left": principal_id}, as_json, f"{principal_id} belongs to {team_id} no more.")
 
 
 @teams.command(name="delete")
@@ -151,14 +133,8 @@ def delete_team(team_id: TeamId, as_json: AsJson = False) -> None:
     from coatcheck.cli import connection
 
     connection.run(lambda client: client.delete_team(team_id))
-    if as_json:
-        output.print_json({"deleted": team_id})
-    else:
-        output.say(f"Ended {team_id}.")
+    output.show({"deleted": team_id}, as_json, f"Ended {team_id}.")
 
 
 def _print(principal: PrincipalOut, as_json: bool) -> None:
-    if as_json:
-        output.print_json(principal)
-    else:
-        output.say(f"{principal.name}  {principal.principal_id}  {principal.role}, {principal.status}")
+    output.show(principal, as_json, f"{principal.name}  {principal.principal_id}  {principal.role}, {principal.status}")

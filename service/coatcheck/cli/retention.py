@@ -29,11 +29,10 @@ def retention(
         return await client.set_retention(RetentionPolicy(**(found.model_dump() | changes))) if changes else found
 
     found = connection.run(work)
-    if as_json:
-        output.print_json(found)
-    else:
-        kept = found.model_dump().items()
-        output.table(("sessions", "kept for"), ((kind, "ever" if days is None else f"{days} days") for kind, days in kept))
+    kept = found.model_dump().items()
+    output.show_table(
+        found, as_json, ("sessions", "kept for"), ((kind, "ever" if days is None else f"{days} days") for kind, days in kept)
+    )
 
 
 def _days(kind: str, text: str) -> int | None:

@@ -26,10 +26,7 @@ def create_issuer(
     from coatcheck.cli import connection
 
     made = connection.run(lambda c: c.create_issuer(issuer, jwks_uri=keys, audience=audience, tenant_id=tenant))
-    if as_json:
-        output.print_json(made)
-    else:
-        output.say(f"{made.issuer} speaks for {made.tenant_id}.")
+    output.show(made, as_json, f"{made.issuer} speaks for {made.tenant_id}.")
 
 
 @issuers.command(name="list")
@@ -38,10 +35,9 @@ def list_issuers(as_json: AsJson = False) -> None:
     from coatcheck.cli import connection
 
     found = connection.run(lambda client: client.issuers())
-    if as_json:
-        output.print_json(found)
-    else:
-        output.table(("issuer", "tenant", "keys", "audience"), ((i.issuer, i.tenant_id, i.jwks_uri, i.audience) for i in found))
+    output.show_table(
+        found, as_json, ("issuer", "tenant", "keys", "audience"), ((i.issuer, i.tenant_id, i.jwks_uri, i.audience) for i in found)
+    )
 
 
 @issuers.command(name="delete")
@@ -50,10 +46,7 @@ def delete_issuer(issuer: Annotated[str, typer.Argument(metavar="ISSUER", help="
     from coatcheck.cli import connection
 
     connection.run(lambda client: client.delete_issuer(issuer))
-    if as_json:
-        output.print_json({"deleted": issuer})
-    else:
-        output.say(f"{issuer} speaks for nobody.")
+    output.show({"deleted": issuer}, as_json, f"{issuer} speaks for nobody.")
 
 
 @delegations.command(name="create")
@@ -71,11 +64,9 @@ def create_delegation(
     made = connection.run(
         lambda c: c.delegate(name, operations=operation, audience=door or ("api", "mcp"), sessions=session, expires_in_s=seconds)
     )
-    if as_json:
-        output.print_json(made)
-    else:
-        output.say(f"{made.name}  {made.delegation_id}  until {made.expires_at:%Y-%m-%d %H:%M} UTC")
-        output.say(made.credential or "")
+    output.show(
+        made, as_json, f"{made.name}  {made.delegation_id}  until {made.expires_at:%Y-%m-%d %H:%M} UTC", made.credential or ""
+    )
 
 
 @delegations.command(name="list")
@@ -84,20 +75,17 @@ def list_delegations(as_json: AsJson = False) -> None:
     from coatcheck.cli import connection
 
     found = connection.run(lambda client: client.delegations())
-    if as_json:
-        output.print_json(found)
-    else:
-        rows = (
-            (
-                d.delegation_id,
-                d.name,
-                d.depth,
-                "revoked" if d.revoked_at else f"{d.expires_at:%Y-%m-%d %H:%M}",
-                ",".join(d.operations),
-            )
-            for d in found
+    rows = (
+        (
+            d.delegation_id,
+            d.name,
+            d.depth,
+            "revoked" if d.revoked_at else f"{d.expires_at:%Y-%m-%d %H:%M}",
+            ",".join(d.operations),
         )
-        output.table(("delegation", "name", "until", "operations"), rows)
+        for d in found
+    )
+    output.show_table(found, as_json, ("delegation", "name", "depth", "until", "operations"), rows)
 
 
 @delegations.command(name="revoke")
@@ -108,10 +96,7 @@ def revoke_delegation(
     from coatcheck.cli import connection
 
     connection.run(lambda client: client.revoke_delegation(delegation_id))
-    if as_json:
-        output.print_json({"revoked": delegation_id})
-    else:
-        output.say(f"Revoked {delegation_id}.")
+    output.show({"revoked": delegation_id}, as_json, f"Revoked {delegation_id}.")
 
 
 def audit(
@@ -123,8 +108,5 @@ def audit(
     from coatcheck.cli import connection
 
     found = connection.run(lambda client: client.audit(principal_id=principal, limit=limit))
-    if as_json:
-        output.print_json(found)
-    else:
-        rows = ((f"{r.occurred_at:%Y-%m-%d %H:%M:%S}", r.principal_id or "", r.action, r.target_id) for r in found)
-        output.table(("at", "principal", "did", "to"), rows)
+    rows = ((f"{r.occurred_at:%Y-%m-%d %H:%M:%S}", r.principal_id or "", r.action, r.target_id) for r in found)
+    output.show_table(found, as_json, ("at", "principal", "did", "to"), rows)
