@@ -15,7 +15,7 @@ from uuid import UUID
 
 from coatcheck.domain.canonical import JsonObject, JsonValue
 from coatcheck.domain.errors import InvalidRequest
-from coatcheck.domain.scopes import PUBLIC, Scope, principal_key, team_key
+from coatcheck.domain.scopes import PUBLIC, Scope, kind_or_team, principal_key, team_key
 
 CACHE_SCHEMA = 1
 """Part of every scope: raise it when what an entry means changes, and every older entry is out of reach."""
@@ -50,15 +50,10 @@ class Sharing:
     @classmethod
     def parse(cls, text: str) -> Sharing:
         """Raises InvalidRequest on anything but ``principal | team:<uuid> | tenant``."""
-        kind, _, team = text.partition(":")
-        try:
-            if kind == "team":
-                return cls("team", UUID(team))
-            if text in ("principal", "tenant"):
-                return cls(text)
-        except ValueError:
-            pass
-        raise InvalidRequest("A sharing scope is principal, team:<team id> or tenant.")
+        found = kind_or_team(text, ("principal", "tenant"))
+        if found is None:
+            raise InvalidRequest("A sharing scope is principal, team:<team id> or tenant.")
+        return cls(*found)
 
     def __str__(self) -> str:
         return f"team:{self.team_id}" if self.team_id else self.kind

@@ -6,6 +6,7 @@ source holds that. There is no scope that means "all".
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -21,6 +22,17 @@ def principal_key(principal_id: UUID) -> str:
 def team_key(team_id: UUID) -> str:
     """The acl key of one team."""
     return f"t:{team_id}"
+
+
+def kind_or_team(text: str, kinds: Collection[str]) -> tuple[str, UUID | None] | None:
+    """Whom something is for: one of ``kinds`` by its name, or ``team:<uuid>``; None where the text says neither."""
+    kind, _, team = text.partition(":")
+    if kind != "team":
+        return (text, None) if text in kinds else None
+    try:
+        return kind, UUID(team)
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from coatcheck.domain.errors import InvalidRequest
-from coatcheck.domain.scopes import PUBLIC, principal_key, team_key
+from coatcheck.domain.scopes import PUBLIC, kind_or_team, principal_key, team_key
 
 SESSION_NAME_MAX_CHARS = 200
 
@@ -22,15 +22,10 @@ class Visibility:
     @classmethod
     def parse(cls, text: str) -> Visibility:
         """Raises InvalidRequest on anything but ``conversation | personal | team:<uuid> | public``."""
-        kind, _, team = text.partition(":")
-        try:
-            if kind == "team":
-                return cls("team", UUID(team))
-            if text in ("conversation", "personal", "public"):
-                return cls(text)
-        except ValueError:
-            pass
-        raise InvalidRequest("A visibility is conversation, personal, team:<team id> or public.")
+        found = kind_or_team(text, ("conversation", "personal", "public"))
+        if found is None:
+            raise InvalidRequest("A visibility is conversation, personal, team:<team id> or public.")
+        return cls(*found)
 
     def __str__(self) -> str:
         return f"team:{self.team_id}" if self.team_id else self.kind
