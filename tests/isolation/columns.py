@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import httpx
 
 from tests.api.operations import NOTHING, Ids, Row
+from tests.isolation.claiming import claiming
 from tests.isolation.world import World
 
 REFUSED = (
@@ -55,25 +56,13 @@ class Forgery:
     """The status: of whether the operation takes a JSON body, and of what the same request without the claim is answered."""
 
 
-def naming(world: World) -> dict[str, str]:
-    """Headers by which services are told, elsewhere, who is asking."""
-    tenant, principal = str(world.owner.tenant_id), str(world.owner.principal_id)
-    return {
-        "X-Tenant-Id": tenant,
-        "X-Tenant": tenant,
-        "Coatcheck-Tenant": tenant,
-        "X-Principal-Id": principal,
-        "X-User-Id": principal,
-        "X-Forwarded-User": principal,
-        "X-Original-URL": f"/v1/tenants/{tenant}",
-        "X-Acl": "public",
-        "Forwarded": f"for={principal}",
-        "Cookie": f"tenant_id={tenant}; principal_id={principal}",
-    }
-
-
 async def _in_headers(world: World, method: str, row: Row) -> httpx.Response:
-    return await row.send(world.http, method, world.theirs, {**naming(world), **world.foreigner.caller.headers})
+    return await row.send(
+        world.http,
+        method,
+        world.theirs,
+        {**claiming(world.owner.tenant_id, world.owner.principal_id), **world.foreigner.caller.headers},
+    )
 
 
 async def _in_query(world: World, method: str, row: Row) -> httpx.Response:

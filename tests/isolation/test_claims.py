@@ -14,24 +14,9 @@ from coatcheck.identity.credentials import bearer_api_key
 from coatcheck.memory.jobs import MAX_JOBS
 from tests.api.operations import UNKNOWN
 from tests.contract.working import job
+from tests.isolation.claiming import claiming
 from tests.isolation.town import Person, Town, left_by
 from tests.windows import request, window
-
-
-def naming(town: Town) -> dict[str, str]:
-    """Headers by which services are told, elsewhere, who is asking."""
-    tenant, principal = str(town.alice.tenant_id), str(town.alice.principal_id)
-    return {
-        "X-Tenant-Id": tenant,
-        "X-Tenant": tenant,
-        "Coatcheck-Tenant": tenant,
-        "X-Principal-Id": principal,
-        "X-User-Id": principal,
-        "X-Forwarded-User": principal,
-        "X-Acl": "public",
-        "Forwarded": f"for={principal}",
-        "Cookie": f"tenant_id={tenant}; principal_id={principal}",
-    }
 
 
 async def seen(person: Person, headers: dict[str, str], query: str = "") -> list[Any]:
@@ -49,13 +34,15 @@ async def test_T05_a_tenant_in_a_header_a_cookie_or_a_query_changes_nothing(town
     await left_by(town.dave, "claims")
     query = f"&tenant_id={town.alice.tenant_id}&tenant={town.alice.tenant_id}&principal_id={town.alice.principal_id}&acl=public"
 
-    plain, named = await seen(town.dave, {}), await seen(town.dave, naming(town), query)
+    plain, named = await seen(town.dave, {}), await seen(town.dave, claiming(town.alice.tenant_id, town.alice.principal_id), query)
 
     assert named == plain
     assert [status for status, _ in plain] == [200, 200, 200]
     for path in (f"/v1/sessions/{ids.session}", f"/v1/manifests/{ids.manifest}", f"/v1/segments/{ids.sha256}"):
         own = path.startswith("/v1/segments")  # the same words: the same hash, in a session of Dave's own
-        answer = await town.dave.http.get(f"{path}?tenant_id={town.alice.tenant_id}", headers=naming(town))
+        answer = await town.dave.http.get(
+            f"{path}?tenant_id={town.alice.tenant_id}", headers=claiming(town.alice.tenant_id, town.alice.principal_id)
+        )
         assert answer.status_code == (200 if own else 404)
         assert not own or answer.json()["session_id"] != str(ids.session)
 

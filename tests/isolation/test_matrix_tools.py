@@ -15,7 +15,8 @@ from coatcheck.identity.operations import Operation
 from tests import rpc
 from tests.api.operations import NOTHING, Ids
 from tests.isolation.answers import Said, said
-from tests.isolation.columns import CLAIMS, REFUSED, STRANGERS, naming
+from tests.isolation.claiming import claiming
+from tests.isolation.columns import CLAIMS, REFUSED, STRANGERS
 from tests.isolation.world import Headers, World, new_world
 from tests.windows import window
 
@@ -103,7 +104,7 @@ async def test_a_claim_to_be_of_the_owners_tenant_gives_nothing(world: World, to
 
     plain = await call(world, tool, mine, headers)
     claimed: list[Said] = [
-        said(await call(world, tool, theirs, {**naming(world), **headers})),
+        said(await call(world, tool, theirs, {**claiming(world.owner.tenant_id, world.owner.principal_id), **headers})),
         said(await call(world, tool, theirs, headers, query)),
         said(await call(world, tool, theirs, headers, _meta=claims)),
     ]
