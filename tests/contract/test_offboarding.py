@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -172,8 +173,6 @@ async def test_a_crash_in_the_middle_is_gone_on_with(
 
 
 async def test_work_under_way_ends_before_the_tenant_does(app: App, http: httpx.AsyncClient) -> None:
-    import asyncio
-
     gone = await apps.new_tenant(app)
     async with apps.client(app, gone) as theirs, faults.held("before-acknowledge") as hold:
         late = asyncio.create_task(theirs.post("/v1/compactions", json=request("s")))
@@ -184,4 +183,19 @@ async def test_work_under_way_ends_before_the_tenant_does(app: App, http: httpx.
 
     assert (pending.status_code, pending.json()["type"].rsplit(":", 1)[-1]) == (503, "erase-pending")
     assert (await http.delete(f"/v1/admin/tenants/{gone.tenant_id}")).status_code == 200
+    assert await points(app, gone) == 0
+
+
+async def test_a_worker_that_is_about_to_end_is_waited_for(app: App, http: httpx.AsyncClient) -> None:
+    gone = await apps.new_tenant(app)
+    async with apps.client(app, gone) as theirs, faults.held("before-acknowledge") as hold:
+        late = asyncio.create_task(theirs.post("/v1/compactions", json=request("s")))
+        await hold.reached()
+        end = asyncio.create_task(http.delete(f"/v1/admin/tenants/{gone.tenant_id}"))
+        await asyncio.sleep(0.3)
+        hold.release()
+        await late
+        answer = await end
+
+    assert (answer.status_code, answer.json()["status"]) == (200, "complete")
     assert await points(app, gone) == 0

@@ -8,6 +8,8 @@ A crash anywhere leaves the status, and the worker of the next start goes on; ev
 
 from __future__ import annotations
 
+import asyncio
+import time
 from uuid import UUID
 
 from coatcheck.domain.errors import ErasePending, Forbidden, IndexUnavailable, StoreUnavailable
@@ -26,6 +28,9 @@ from coatcheck.store.directory import Tenant
 from coatcheck_client.wire import ErasureOut
 
 SESSIONS_AT_ONCE = 20
+WORK_ENDS_WITHIN_S = 3.0
+"""How long an off-boarding waits for work that began before it. A worker's lease mostly ends in milliseconds."""
+WORK_POLL_S = 0.05
 
 
 class Offboarding:
@@ -75,11 +80,9 @@ class Offboarding:
         scope = tenant_scope(tenant_id)
         await self._jobs.end_of(tenant_id)
         await self._count(tenant, scope)
-        now = self._parts.clock()
-        mac = await self._parts.journal.append(JournalLine(tenant_id, "tenant", tenant_id, tenant_id, now))
+        mac = await self._parts.journal.append(JournalLine(tenant_id, "tenant", tenant_id, tenant_id, self._parts.clock()))
         await reach_async("after-tenant-journal")
-        if await self._parts.database.work(scope, lambda tx: offboarding.is_worked_on(tx, now)):
-            raise ErasePending
+        await self._end_of_work(scope)
         await self._parts.index.delete_tenant(scope)
         await self._parts.index.flush()
         await reach_async("after-tenant-points")
@@ -105,6 +108,13 @@ class Offboarding:
             return
         counted = await self._parts.database.work(scope, offboarding.counts)
         await self._parts.database.work(tenant_scope(asked_by), lambda tx: erasures.note_counts(tx, erasure_id, counted))
+
+    async def _end_of_work(self, scope: TenantScope) -> None:
+        deadline = time.monotonic() + WORK_ENDS_WITHIN_S
+        while await self._parts.database.work(scope, lambda tx: offboarding.is_worked_on(tx, self._parts.clock())):
+            if time.monotonic() > deadline:
+                raise ErasePending
+            await asyncio.sleep(WORK_POLL_S)
 
     async def _rows(self, scope: TenantScope) -> None:
         while found := await self._parts.database.work(scope, lambda tx: offboarding.some_sessions(tx, SESSIONS_AT_ONCE)):
