@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> Report:
 
 async def _stored(options: argparse.Namespace, settings: Settings) -> dict[str, Pair]:
     """SQL and whole recalls, over what was handed in through the routes."""
-    async with foundations(settings) as on, composed(on) as app:
+    async with foundations(settings) as on, composed(on, alone=True) as app:
         keys = [(await create_tenant(app.parts, f"tenant {number}", OPERATOR))[1] for number in (1, 2)]
         for number, key in enumerate(keys):
             async with _client(app, key) as client:

@@ -160,3 +160,8 @@ def cache_dir() -> Path:
 def armed_crash_points() -> str | None:
     """The crash points that a fault test has set for this process (``ops.faults``); None outside of tests."""
     return os.environ.get("COATCHECK_TEST_CRASH_POINT")  # noqa: TID251
+
+
+def memory_index_is_enough() -> bool:
+    """Whether a test of several processes looks at rows alone, so that ``:memory:`` may stand for the index's server."""
+    return bool(os.environ.get("COATCHECK_TEST_MEMORY_INDEX"))  # noqa: TID251

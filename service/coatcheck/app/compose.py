@@ -88,7 +88,7 @@ class App:
 @asynccontextmanager
 async def running(settings: Settings) -> AsyncIterator[App]:
     """The app of this process, ready to serve; the data directory is this process's until the block ends."""
-    async with foundations(settings) as opened, composed(opened) as app:
+    async with foundations(settings) as opened, composed(opened, alone=settings.embedded) as app:
         if not settings.embedded:
             await ensure_first_key(app.parts, app.directory)
         yield app
@@ -123,10 +123,9 @@ async def foundations(settings: Settings) -> AsyncIterator[Foundations]:
 
 
 @asynccontextmanager
-async def composed(
-    on: Foundations, *, owner: str | None = None, alone: bool = True, replays_journal: bool = False
-) -> AsyncIterator[App]:
-    """An app on its foundations. ``alone``: this process owns the data, so that its predecessor's leases are void.
+async def composed(on: Foundations, *, alone: bool, owner: str | None = None, replays_journal: bool = False) -> AsyncIterator[App]:
+    """An app on its foundations. ``alone``: whoever holds the data directory's lock holds all of the data (embedded), so that
+    leases are a dead predecessor's and void. By URL other replicas live, and their leases run until they run out.
 
     Raises RefusedToStart when the journal is ahead of the database, unless the caller will replay it.
     """
@@ -145,7 +144,8 @@ async def composed(
         if settings.embedded:
             await ensure_local_key(parts, on.directory)
         if alone:
-            await _catch_up(on, parts, use_cases, starting)
+            await starting.void_leases()
+        await _catch_up(on, parts, use_cases, starting)
         gate = Gate(settings.max_in_flight)
         credentials = StoreDirectory(database)
         key_sets = KeySets(parts.outbound.get)
@@ -206,7 +206,6 @@ async def _stop(app: App, background: list[asyncio.Task[None]]) -> None:
 
 
 async def _catch_up(on: Foundations, parts: Collaborators, use_cases: UseCases, starting: Startup) -> None:
-    await starting.void_leases()
     if not on.index.was_clean:
         await recover_index(parts, use_cases.reconciler, on.index.flushed_at)
     if on.generation.building:  # at each start until it is filled: the one that opened it may have died before it asked for that

@@ -19,7 +19,7 @@ from coatcheck.store import cache_purge, directory
 async def restore(settings: Settings) -> int:
     """How many erasures were done again. Raises RefusedToStart while a service owns the data directory."""
     _log_to_stderr(settings)
-    async with foundations(settings) as opened, composed(opened, replays_journal=True) as app:
+    async with foundations(settings) as opened, composed(opened, alone=settings.embedded, replays_journal=True) as app:
         return await erase_again(app)
 
 

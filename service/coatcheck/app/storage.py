@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from coatcheck.app.data_dir import DataDirectory
 from coatcheck.domain.errors import RefusedToStart
 from coatcheck.domain.ports import VectorIndex
-from coatcheck.settings import Settings
+from coatcheck.settings import Settings, memory_index_is_enough
 from coatcheck.store.migrate import migrate
 
 if TYPE_CHECKING:
@@ -71,9 +71,11 @@ async def open_index(settings: Settings, directory: DataDirectory) -> OpenedInde
     """The embedded index of the data directory, or the configured server. Raises RefusedToStart, IndexUnavailable."""
     if settings.qdrant_url is not None:
         try:
-            from coatcheck.index.server import ServerIndex
+            from coatcheck.index.server import IN_MEMORY, ServerIndex
         except ImportError as error:
             raise RefusedToStart("The index's client is not installed: pip install 'coatcheck[qdrant]'.") from error
+        if settings.qdrant_url == IN_MEMORY and not memory_index_is_enough():
+            raise RefusedToStart("An index in memory is gone with its process: COATCHECK_QDRANT_URL has to name a server.")
         key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
         return OpenedIndex(await ServerIndex.open(settings.qdrant_url, key, settings.qdrant_collection))
     if not settings.embedded:

@@ -23,6 +23,7 @@ from coatcheck.store.generations import GenerationRow
 from coatcheck.store.offboarding import ERASING
 
 log = structlog.get_logger(__name__)
+ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Opened:
 async def open_generation(database: Database, settings: Settings, embedder_revision: str, dimensions: int) -> Opened:
     """The current generation where embedder and analyser are still the same; else the next, to be filled."""
 
-    async def work(tx: DirectoryTransaction) -> Opened:
+    async def work(tx: DirectoryTransaction) -> Opened | None:
         current = await generations.current(tx)
         if current is not None and _same(current, embedder_revision, dimensions):
             return Opened(_generation(current), building=current.status == "building")
@@ -50,10 +51,17 @@ async def open_generation(database: Database, settings: Settings, embedder_revis
             fusion={"dense": settings.fusion_dense_weight, "lexical": settings.fusion_lexical_weight, "k": settings.fusion_rrf_k},
             status="building" if has_rows else "serving",
         )
-        await generations.insert(tx, row)
-        return Opened(_generation(row), building=has_rows)
+        if await generations.insert(tx, row):
+            return Opened(_generation(row), building=has_rows)
+        return None
 
-    return await database.directory(work)
+    # Of replicas that start at once one begins the generation, and the others take it as it then stands.
+    for _ in range(ATTEMPTS):
+        if (opened := await database.directory(work)) is not None:
+            return opened
+    raise RefusedToStart(
+        "Replicas with different embedders start at once, and each begins a generation: start one after the other."
+    )
 
 
 async def check_journal(database: Database, journal: ErasureJournal) -> None:
@@ -100,7 +108,7 @@ class Startup:
         self._parts = parts
 
     async def void_leases(self) -> None:
-        """Only for the holder of the data directory's lock: its predecessor is dead, whatever its leases say."""
+        """Only where the data directory's lock is the lock of all data: its predecessor is dead, whatever its leases say."""
         now = self._parts.clock()
         for scope in await self._tenants():
             await self._parts.database.work(scope, lambda tx: run_leases.void_leases(tx, now))

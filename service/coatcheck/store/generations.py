@@ -17,6 +17,7 @@ _CURRENT = sa.text("""
 _INSERT = sa.text("""
     INSERT INTO generations (generation, embedder_revision, dimensions, analyser_revision, fusion, status)
     VALUES (:generation, :embedder_revision, :dimensions, :analyser_revision, CAST(:fusion AS jsonb), :status)
+    ON CONFLICT DO NOTHING
 """)
 
 _SUPERSEDED = sa.text("""
@@ -51,9 +52,9 @@ async def superseded(tx: DirectoryTransaction, generation: int) -> list[int]:
     return list(await tx.connection.scalars(_SUPERSEDED, {"generation": generation}))
 
 
-async def insert(tx: DirectoryTransaction, row: GenerationRow) -> None:
-    """Begins a generation."""
-    await tx.connection.execute(
+async def insert(tx: DirectoryTransaction, row: GenerationRow) -> bool:
+    """Begins a generation; False when somebody else has begun one of that number."""
+    result = await tx.connection.execute(
         _INSERT,
         {
             "generation": row.generation,
@@ -64,6 +65,7 @@ async def insert(tx: DirectoryTransaction, row: GenerationRow) -> None:
             "status": row.status,
         },
     )
+    return result.rowcount == 1
 
 
 async def set_status(tx: DirectoryTransaction, generation: int, status: str) -> None:
