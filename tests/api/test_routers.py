@@ -134,7 +134,7 @@ async def test_an_export_is_lines_that_an_import_takes_back(served: Served) -> N
     back = await served.http.get(f"/v1/manifests/{made['manifest_id']}/window", headers=other.headers)
 
     assert export.headers["Content-Type"].startswith("application/x-ndjson")
-    assert len(export.content.splitlines()) == 2
+    assert len(export.content.splitlines()) == 3
     assert (imported.status_code, imported.json()["manifests"]) == (200, 1), imported.text
     assert (again.status_code, again.json()["skipped"]) == (200, 1), again.text
     assert back.json()["messages"] == window()

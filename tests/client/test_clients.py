@@ -327,9 +327,34 @@ def test_erasing_waits_until_it_is_done(network: Network, call: Caller) -> None:
 
 
 def test_an_export_is_handed_on_as_it_arrives(network: Network, call: Caller) -> None:
-    network.script = [httpx.Response(200, content=b'{"a": 1}\n{"b": 2}\n')]
+    lines = b'{"type":"session","version":2}\n{"b": 2}\n{"type":"end","runs":1}\n'
+    network.script = [httpx.Response(200, content=lines)]
 
-    assert call("export", ID) == b'{"a": 1}\n{"b": 2}\n'
+    assert call("export", ID) == lines
+
+
+def test_an_export_of_a_service_that_marked_no_end_is_handed_on_too(network: Network, call: Caller) -> None:
+    lines = b'{"type":"session","version":1,"name":"s"}\n{"b": 2}\n'
+    network.script = [httpx.Response(200, content=lines)]
+
+    assert call("export", ID) == lines
+
+
+def test_an_export_without_its_end_is_an_error(network: Network, call: Caller) -> None:
+    network.script = [httpx.Response(200, content=b'{"type":"session","version":2,"name":"s"}\n{"b": 2}\n')]
+
+    with pytest.raises(ExportCutOff, match="no end mark"):
+        call("export", ID)
+
+
+def test_a_file_that_was_cut_off_is_not_even_sent(network: Network, call: Caller, tmp_path: Path) -> None:
+    file = tmp_path / "export.ndjson"
+    file.write_bytes(b'{"type":"session","version":2,"name":"s"}\n' + b'{"type":"run"}\n' * 1_000)
+
+    with pytest.raises(ExportCutOff, match="no end mark"):
+        call("import_file", file)
+
+    assert network.asked == []
 
 
 def test_an_export_that_the_service_cuts_off_is_an_error_at_its_end(network: Network, call: Caller) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -89,10 +91,10 @@ async def test_an_export_is_the_sessions_line_and_one_line_a_run_oldest_first(ht
 
     lines = [json.loads(line) for line in (await exported(http, made[0]["session_id"])).splitlines()]
 
-    assert [line["type"] for line in lines] == ["session", "run", "run", "run"]
+    assert [line["type"] for line in lines] == ["session", "run", "run", "run", "end"]
     assert lines[0]["session_id"] == made[0]["session_id"]
-    assert [line["manifest_id"] for line in lines[1:]] == [one["manifest_id"] for one in made]
-    assert [line["parent_manifest_id"] for line in lines[1:]] == [None, made[0]["manifest_id"], made[1]["manifest_id"]]
+    assert [line["manifest_id"] for line in lines[1:4]] == [one["manifest_id"] for one in made]
+    assert [line["parent_manifest_id"] for line in lines[1:4]] == [None, made[0]["manifest_id"], made[1]["manifest_id"]]
     assert "ghp_" not in json.dumps(lines)
 
 
@@ -126,9 +128,15 @@ async def test_another_tenant_gets_the_same_windows_under_the_same_ids_and_twice
 
 def lines_of_now(before: bytes, now: bytes) -> bytes:
     """The export of before, with the session's own time of now: it began where it was imported."""
-    head, _, rest = before.partition(b"\n")
+    head, *runs, _ = before.splitlines()
     created_at = json.loads(now.partition(b"\n")[0])["created_at"]
-    return json.dumps({**json.loads(head), "created_at": created_at}, separators=(",", ":")).encode() + b"\n" + rest
+    return whole([json.dumps({**json.loads(head), "created_at": created_at}, separators=(",", ":")).encode(), *runs])
+
+
+def whole(lines: list[bytes]) -> bytes:
+    """A session's line and its runs' with the end that belongs to them."""
+    end = {"type": "end", "runs": len(lines) - 1, "sha256": hashlib.sha256(b"".join(line + b"\n" for line in lines)).hexdigest()}
+    return b"".join(line + b"\n" for line in [*lines, json.dumps(end, separators=(",", ":")).encode()])
 
 
 async def test_a_fresh_database_gets_all_of_it_back_after_an_erasure(
@@ -180,7 +188,7 @@ async def test_ids_that_are_taken_are_replaced_and_the_chain_holds(app: App, ope
         first = await imported(theirs, lines)
         again = await imported(theirs, lines)
         session = (await theirs.get("/v1/sessions")).json()["sessions"][0]
-        mine = [json.loads(line) for line in (await exported(theirs, session["session_id"])).splitlines()][1:]
+        mine = [json.loads(line) for line in (await exported(theirs, session["session_id"])).splitlines()][1:-1]
         # The agent that moved still carries the old handoff: it is known by its text.
         fourth = await compacted(theirs, session["session_id"], [made[2]["handoff"]["message"], *window(mark="delta")])
 
@@ -271,7 +279,7 @@ async def test_a_secret_in_an_import_is_redacted(app: App, http: httpx.AsyncClie
     other = await apps.new_tenant(app)
 
     async with apps.client(app, other) as theirs:
-        done = await imported(theirs, lines[0] + b"\n" + json.dumps(run).encode())
+        done = await imported(theirs, whole([lines[0], json.dumps(run).encode()]))
         shown = await theirs.get(f"/v1/manifests/{run['manifest_id']}/window")
 
     assert done["manifests"] == 1
@@ -363,10 +371,49 @@ async def test_an_import_that_was_cut_off_goes_on_where_it_stood(app: App, http:
     other = await apps.new_tenant(app)
 
     async with apps.client(app, other) as theirs:
-        cut = await theirs.post("/v1/import", content=lines[: -len(lines.splitlines()[-1]) // 2])
+        cut = await theirs.post("/v1/import", content=lines[: -len(lines.splitlines()[-2]) // 2])
         done = await imported(theirs, lines)
 
         assert cut.status_code == 400
         assert (done["manifests"], done["skipped"]) == (1, 2)
         assert await windows(theirs, made) == await windows(http, made)
         assert (await job(theirs, "scan"))["findings_total"] == 0
+
+
+CUTS: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
+    "the end": (lambda lines: lines[:-1], "no end mark follows line 4"),
+    "the end and a run": (lambda lines: lines[:-2], "no end mark follows line 3"),
+    "a run in the middle": (lambda lines: [*lines[:2], *lines[3:]], "some are missing, or were changed"),
+    "runs in another order": (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], "some are missing, or were changed"),
+    "the end of the first of two": (lambda lines: [*lines[:-1], *lines], "no end mark follows line 4"),
+    "what follows the end": (lambda lines: [*lines, lines[1]], "no session stands before it"),
+}
+
+
+@pytest.mark.parametrize("what", CUTS)
+async def test_an_export_that_is_not_whole_is_refused_and_the_whole_one_brings_the_rest(
+    app: App, http: httpx.AsyncClient, what: str
+) -> None:
+    cut, reason = CUTS[what]
+    lines = (await exported(http, (await three_windows(http))[0]["session_id"])).splitlines()
+    other = await apps.new_tenant(app)
+
+    async with apps.client(app, other) as theirs:
+        refused = await theirs.post("/v1/import", content=b"\n".join(cut(lines)))
+        done = await imported(theirs, b"\n".join(lines))
+
+    assert (refused.status_code, refused.json()["type"].rsplit(":", 1)[-1]) == (422, "invalid-request")
+    assert reason in refused.json()["detail"]
+    assert (done["manifests"] + done["skipped"], done["warnings"]) == (3, [])
+
+
+async def test_an_export_of_the_version_without_an_end_is_taken_in_with_a_warning(app: App, http: httpx.AsyncClient) -> None:
+    lines = (await exported(http, (await three_windows(http))[0]["session_id"])).splitlines()
+    head = json.dumps({**json.loads(lines[0]), "version": 1}).encode()
+    other = await apps.new_tenant(app)
+
+    async with apps.client(app, other) as theirs:
+        done = await imported(theirs, b"\n".join([head, *lines[1:-1]]))
+
+    assert done["manifests"] == 3
+    assert [warning["code"] for warning in done["warnings"]] == ["no-end-mark"]

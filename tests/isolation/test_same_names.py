@@ -106,7 +106,7 @@ async def test_an_export_holds_its_session_and_an_import_of_it_stores_anew(town:
     taken_in = await town.dave.http.post("/v1/import", content=lines)
 
     assert b"not-exported" not in lines
-    assert [json.loads(line)["type"] for line in lines.splitlines()] == ["session", "run"]
+    assert [json.loads(line)["type"] for line in lines.splitlines()] == ["session", "run", "end"]
     assert (taken_in.json()["manifests"], taken_in.json()["segments"]) == (1, mine["segments"]["total"])
     assert (await town.alice.http.get(f"/v1/manifests/{mine['manifest_id']}/window")).json()["messages"] == messages
     theirs = await town.dave.http.get(f"/v1/manifests/{mine['manifest_id']}")

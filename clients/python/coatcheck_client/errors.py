@@ -26,7 +26,7 @@ class ServiceUnreachable(ClientError):
 
 
 class ExportCutOff(ClientError):
-    """The service ended an export before its end: what came is not the whole session."""
+    """An export that ends before its end mark: what there is of it is not the whole session."""
 
 
 class UnexpectedAnswer(ClientError):

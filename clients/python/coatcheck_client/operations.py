@@ -13,6 +13,7 @@ from uuid import UUID
 import httpx
 
 from coatcheck_client.errors import Erased
+from coatcheck_client.exporting import require_whole
 from coatcheck_client.flows import Flow, Send, every_page, json_body, read, request, without_nulls
 from coatcheck_client.wire import (
     CompactionResponse,
@@ -172,7 +173,8 @@ def export_session(session_id: UUID | str) -> Flow[httpx.Response]:
 
 
 def import_file(path: Path | str) -> Flow[ImportResponse]:
-    """Takes an export in, streamed from its file."""
+    """Takes an export in, streamed from its file. Raises ExportCutOff for one that lacks its end."""
+    require_whole(Path(path))
     return (yield from read(Send("POST", "/v1/import", headers=NDJSON, upload=Path(path), read_timeout_s=600), ImportResponse))
 
 

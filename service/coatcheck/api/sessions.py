@@ -58,7 +58,10 @@ async def erase_session(caller: Caller, use_cases: UseCases, session_id: Session
     "/v1/sessions/{session_id}/export",
     response_class=Response,
     responses={
-        200: {"description": "One line for the session, then one for each run.", "content": {"application/x-ndjson": {}}},
+        200: {
+            "description": "One line for the session, one for each run, then an end that counts and hashes them.",
+            "content": {"application/x-ndjson": {}},
+        },
         **problems(NotFound, Erased),
     },
 )

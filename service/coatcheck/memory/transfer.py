@@ -1,78 +1,32 @@
 """Take a session out and bring one in: NDJSON, one line a run, each a whole redacted window with its hashes.
 
 An import trusts nothing: hashes are verified, every window is redacted and planned again, ids are kept where they are free.
+What has no end mark is refused at its end: the runs that came stand, and the whole export, later, brings the rest.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from coatcheck.domain.canonical import JsonValue, parse, sha256_hex, to_bytes
+from coatcheck.domain.canonical import JsonValue, sha256_hex, to_bytes
 from coatcheck.domain.errors import CoatcheckError, Erased, InvalidRequest, NoProgress, NotFound, TooLarge
 from coatcheck.domain.runs import Run
 from coatcheck.domain.sessions import Session, Visibility
 from coatcheck.identity.context import RequestContext
 from coatcheck.memory.access import session_by_id
 from coatcheck.memory.collaborators import Collaborators
+from coatcheck.memory.export_lines import VERSION, CutOffLine, EndLine, Lines, RunLine, SessionLine, read, write
 from coatcheck.memory.importing import Importer
 from coatcheck.memory.reading import Reading
 from coatcheck.memory.stored_window import window_times
 from coatcheck.store import entries, runs
 from coatcheck.store.database import ReadTransaction
-from coatcheck_client.wire import ImportResponse, Moment, SessionName, WarningOut
+from coatcheck_client.wire import ImportResponse, WarningOut
 
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-VERSION = 1
 PAGE = 20
-
-
-class SessionLine(BaseModel):
-    """The first line of a session's export."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    type: Literal["session"] = "session"
-    version: Literal[1] = 1
-    session_id: UUID
-    name: SessionName
-    visibility: str
-    created_at: Moment
-
-
-class RunLine(BaseModel):
-    """One run of the session that the last session line named."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    type: Literal["run"] = "run"
-    manifest_id: UUID
-    parent_manifest_id: UUID | None
-    format: Literal["openai-chat", "openai-responses", "anthropic"]
-    created_at: Moment
-    max_handoff_chars: int = Field(ge=600, le=4_000)
-    times: list[Moment | None]
-    system: Any = None
-    messages: list[Any]
-    window_sha256: Sha256
-    handoff_sha256: Sha256
-    segment_sha256s: list[Sha256]
-
-
-class CutOffLine(BaseModel):
-    """The last line of an export that is not whole. An import refuses it."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    type: Literal["error"] = "error"
-    problem: str
-    detail: str
 
 
 @dataclass(slots=True)
@@ -85,6 +39,23 @@ class _Tally:
 
     def warn(self, code: str, detail: str) -> None:
         self.warnings.append(WarningOut(code=code, detail=detail))
+
+
+@dataclass(slots=True)
+class _Section:
+    """A session of an import and what came of it so far. ``has_end``: its version says where it ends."""
+
+    session: Session
+    has_end: bool
+    lines: Lines = field(default_factory=Lines)
+    is_over: bool = False
+
+    def close(self, line: EndLine, number: int) -> None:
+        if self.lines.end() != line:
+            raise InvalidRequest(
+                f"Line {number}: this end was written for other lines than came before it: some are missing, or were changed."
+            )
+        self.is_over = True
 
 
 class Transfer:
@@ -106,22 +77,30 @@ class Transfer:
         context.require("import")
         await self._parts.limiter.require_embedding(context.tenant_scope)
         tally = _Tally()
-        session: Session | None = None
+        section: _Section | None = None
         number = 0
         async for raw in lines:
             number += 1
             if len(raw) > 2 * self._parts.settings.max_body_bytes:
                 raise TooLarge(f"Line {number} is larger than this service takes.")
-            line = _read(raw, number)
+            line = read(raw, number)
             if isinstance(line, SessionLine):
-                session = await self._importer.session(context, line.session_id, line.name, Visibility.parse(line.visibility))
+                _require_whole(section, number - 1)
+                section = _Section(await self._session(context, line), has_end=line.version == VERSION)
                 tally.sessions += 1
-            elif session is None:
-                raise InvalidRequest(f"Line {number} is a run, and no session stands before it.")
+            elif section is None or section.is_over:
+                raise InvalidRequest(f"Line {number} is a run or an end, and no session stands before it.")
+            elif isinstance(line, EndLine):
+                section.close(line, number)
+                continue
             else:
-                await self._run(context, session, line, number, tally)
-        if session is None:
+                await self._run(context, section.session, line, number, tally)
+            section.lines.add(raw, is_run=isinstance(line, RunLine))
+        if section is None:
             raise InvalidRequest("The export is empty: not even a session stands in it.")
+        _require_whole(section, number)
+        if not section.has_end:
+            tally.warn("no-end-mark", "This export is of version 1, which had no end mark: nothing shows whether it is whole.")
         return ImportResponse(
             sessions=tally.sessions,
             manifests=tally.manifests,
@@ -130,24 +109,30 @@ class Transfer:
             warnings=tally.warnings,
         )
 
+    async def _session(self, context: RequestContext, line: SessionLine) -> Session:
+        return await self._importer.session(context, line.session_id, line.name, Visibility.parse(line.visibility))
+
     async def _lines(self, context: RequestContext, session: Session) -> AsyncIterator[bytes]:
-        yield _line(
-            SessionLine(
-                session_id=session.session_id, name=session.name, visibility=str(session.visibility), created_at=session.created_at
-            )
+        lines = Lines()
+        head = SessionLine(
+            session_id=session.session_id, name=session.name, visibility=str(session.visibility), created_at=session.created_at
         )
+        lines.add(raw := write(head), is_run=False)
+        yield raw + b"\n"
         after: tuple[datetime, UUID] | None = None
         while True:
             try:
                 page = await self._page(context, session.session_id, after)
             except (Erased, NotFound) as error:  # meanwhile: what came so far is not the session, and says so
-                yield _line(CutOffLine(problem=error.slug, detail=f"The export ends here. {error.detail.rstrip('.')}."))
+                yield write(CutOffLine(problem=error.slug, detail=f"The export ends here. {error.detail.rstrip('.')}.")) + b"\n"
                 return
             for run in page:
                 line = await self._run_line(context, run.manifest_id)
                 if line is not None:
-                    yield _line(line)
+                    lines.add(raw := write(line), is_run=True)
+                    yield raw + b"\n"
             if not page:
+                yield write(lines.end()) + b"\n"
                 return
             after = (page[-1].created_at, page[-1].manifest_id)
 
@@ -209,24 +194,13 @@ class Transfer:
             tally.warn("redacted-again", f"Line {number}: {run.missing_segments} segments changed under today's rules.")
 
 
-def _read(raw: bytes, number: int) -> SessionLine | RunLine:
-    value = parse(raw)
-    if isinstance(value, dict) and value.get("type") == "error":
-        raise InvalidRequest(f"Line {number} says that the export was cut off: it is not whole.")
-    try:
-        if isinstance(value, dict) and value.get("type") == "session":
-            return SessionLine.model_validate(value)
-        return RunLine.model_validate(value)
-    except ValidationError as error:
-        raise InvalidRequest(f"Line {number} is neither a session nor a run of version {VERSION}.") from error
-
-
-def _line(model: BaseModel) -> bytes:
-    plain = model.model_dump(mode="json", exclude={"system", "messages"})
-    if isinstance(model, RunLine):
-        plain |= {"system": model.system, "messages": model.messages}
-    return json.dumps(plain, separators=(",", ":")).encode() + b"\n"
-
-
 def _window_hash(system: JsonValue, messages: JsonValue) -> str:
     return sha256_hex(to_bytes([system, messages]))
+
+
+def _require_whole(section: _Section | None, number: int) -> None:
+    if section is not None and section.has_end and not section.is_over:
+        raise InvalidRequest(
+            f"The export was cut off: no end mark follows line {number}. "
+            "What came before it is stored; the whole export brings the rest."
+        )
