@@ -39,9 +39,10 @@ def test_an_accepted_reduction_carries_its_hash_and_its_verdicts() -> None:
         ("  \n", "reduction:empty"),
         (_TEXT, "reduction:not-shorter"),
         (_TEXT + " And more.", "reduction:not-shorter"),
-        ("The garden is loud.", "reduction:fact-changed"),
-        ("the garden becomes quiet.", "reduction:fact-changed"),
-        ("garden \ud83d quiet", "reduction:fact-changed"),
+        ("The garden is loud.", "reduction:fact-added:word"),
+        ("Garden becomes quiet.", "reduction:fact-added:name"),
+        ("The quiet garden again.", "reduction:fact-moved:word"),
+        ("garden \ud83d quiet", "reduction:no-text"),
     ],
 )
 def test_what_is_no_reduction_leaves_the_exact_text(proposal: str, reason: str) -> None:
@@ -82,4 +83,8 @@ def test_without_a_stage_the_exact_text_stands_and_a_warning_counts(
 def test_each_text_has_its_own_verdict() -> None:
     results, _ = reduce([_TEXT, "slowly", "It is slowly not so."], WordDropper(("slowly", "not")), OverlapGate())
 
-    assert [result.decision.reason for result in results] == ["reduction:accepted", "reduction:empty", "reduction:fact-changed"]
+    assert [result.decision.reason for result in results] == [
+        "reduction:accepted",
+        "reduction:empty",
+        "reduction:fact-missing:negation",
+    ]

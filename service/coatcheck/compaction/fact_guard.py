@@ -1,141 +1,121 @@
 """The deterministic gate on reductions: nothing is added, moved or renamed, and every fact that can be recognised survives.
 
-Facts are numbers, identifiers, names, what stands in quotes, placeholders, negations, hedges, conditions and questions, in
-their order, each as often as it stood. A negation or hedge is a fact together with what it bears on, the rest of its clause, so
-that "do not delete the old one, delete the new one" cannot become "do not delete the new one". Languages: English, Russian,
-Chinese. A text in a script whose negations it cannot read is never reduced.
+It answers with a verdict that says what is wrong, by kind and never by content, so that it can be recorded beside the entry.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
 
-from coatcheck.compaction.fact_words import CHINESE, COMMON, CYRILLIC_NEGATION, HEDGES, NEGATIONS, NUMBER_WORDS
-from coatcheck.domain.placeholders import PLACEHOLDER
+from coatcheck.compaction.fact_tokens import Token, tokens
+from coatcheck.compaction.fact_words import FactKind
+from coatcheck.compaction.facts import Fact, facts, kind_of_token, phrases
+from coatcheck.compaction.languages import understood
+from coatcheck.domain.values import value
 
-_TOKEN = re.compile(
-    r"(?P<placeholder>" + PLACEHOLDER.pattern + r")"
-    r"|(?P<han>[\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff])"
-    r"|(?P<question>[?？])"
-    r"|(?P<chunk>[^\s\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff?？]+)"
-)
-_EDGE = ".,;:!()[]{}<>\"'`*«»“”„‘’…，。；：！、（）【】「」『』《》—–|"
-_QUOTED = re.compile(
-    r"\"([^\"\n]{1,300})\"|`([^`\n]{1,300})`|«([^»\n]{1,300})»|“([^”\n]{1,300})”|„([^“”\n]{1,300})[“”]|‘([^’\n]{1,300})’"
-    r"|「([^」\n]{1,300})」|『([^』\n]{1,300})』|《([^》\n]{1,300})》|(?<!\w)'([^'\n]{1,300})'(?!\w)"
-)
-_IDENTIFIER = re.compile(
-    r"[0-9_/\\@#$%&=+~^]|[A-Za-zА-Яа-яё][.:][A-Za-zА-Яа-яё]|[a-zа-яё][A-ZА-ЯЁ]|[A-ZА-ЯЁ]{2}|^--?\w|\w-\w|[^\W\d]\("
-)
-_UNREAD_SCRIPT = re.compile(r"[\u0370-\u03ff\u0530-\u1dff\u2c00-\u2dff\u3040-\u30ff\u3130-\u318f\ua000-\ud7ff]")
-"""Greek, Armenian to Georgian and everything between, kana, Hangul: scripts other than Latin, Cyrillic and Han."""
-_CONTRACTED_NOT = re.compile(r"n['’]t$")
+_STANDALONE = frozenset((FactKind.PLACEHOLDER, FactKind.IDENTIFIER, FactKind.NUMBER, FactKind.UNIT, FactKind.DATE, FactKind.QUOTED))
 
-_HAN = re.compile(r"[\u3400-\u9fff]")
-_CLAUSE_ENDS = ",.;:!—–，。；：！、"
-_CLAUSE_END = re.compile(r"[,.;:!?—–，。；：！？、]")
-_CLAUSE_WORDS = 8
-_CLAUSE_CHARACTERS = 16
-_STANDALONE = frozenset(("token", "quoted", "number"))
+_LEAST_TELLING = frozenset((FactKind.CLAUSE, FactKind.WORD))
 
-Fact = tuple[str, ...]
+
+class Wrong(StrEnum):
+    """How a reduction departs from its source."""
+
+    ADDED = "added"
+    MOVED = "moved"
+    MISSING = "missing"
+    CHANGED = "changed"
+    """The fact stands there, and what it is about does not."""
+    UNREAD = "unread"
+    """The source is in a language whose facts are not known."""
+
+
+@value
+class Fault:
+    """One departure: what kind of fact, and what became of it."""
+
+    wrong: Wrong
+    kind: FactKind
+
+    def __str__(self) -> str:
+        return f"{self.wrong.value}:{self.kind.value}"
+
+
+@value
+class Verdict:
+    """The faults of a reduction, each once, the most telling first; none where its facts are those of the source."""
+
+    faults: tuple[Fault, ...] = ()
+
+    @property
+    def kept(self) -> bool:
+        return not self.faults
+
+
+def compare(source: str, reduced: str) -> Verdict:
+    """Whether a reduction keeps every recognised fact of its source and holds nothing that the source does not."""
+    if source == reduced:
+        return Verdict()
+    read, shorter = tokens(source), tokens(reduced)
+    if not understood(source, read):
+        return Verdict((Fault(Wrong.UNREAD, FactKind.WORD),))
+    faults = _strangers(read, shorter)
+    faults += _differing(facts(source, read), facts(reduced, shorter))
+    if not faults and not _is_subsequence(phrases(shorter), phrases(read)):
+        faults.append(Fault(Wrong.CHANGED, FactKind.CLAUSE))
+    return Verdict(tuple(sorted(dict.fromkeys(faults), key=lambda fault: fault.kind in _LEAST_TELLING)))
 
 
 def survives(source: str, reduced: str) -> bool:
-    """Whether a reduction keeps every recognised fact of its source and holds nothing that the source does not."""
-    if _UNREAD_SCRIPT.search(source):
-        return False
-    return _is_subsequence(_words(reduced), _words(source)) and facts(source) == facts(reduced)
+    """Whether every fact survives, without the reasons."""
+    return compare(source, reduced).kept
 
 
 def supports(source: str, sentence: str) -> bool:
     """Whether every number, identifier, name and quotation of a sentence stands in the source: the guard of generated text."""
-    known = set(facts(source))
-    return all(fact in known for fact in facts(sentence) if fact[0] in _STANDALONE)
+    known = {(fact.kind, fact.text) for fact in facts(source, tokens(source))}
+    claimed = facts(sentence, tokens(sentence))
+    return all((fact.kind, fact.text) in known for fact in claimed if fact.kind in _STANDALONE)
 
 
-def facts(text: str) -> list[Fact]:
-    """The recognised facts of a text, in their order."""
-    tokens = _tokens(text)
-    found = [fact for position in range(len(tokens)) if (fact := _fact(tokens, position)) is not None]
-    found += [("quoted", next(group for group in match.groups() if group is not None)) for match in _QUOTED.finditer(text)]
-    found += _chinese(text)
-    return found
-
-
-@dataclass(slots=True)
-class _Token:
-    """A chunk between white space without the punctuation at its edges, or a single Han or kana character."""
-
-    kind: str
-    text: str
-    ends_clause: bool
-
-
-def _fact(tokens: Sequence[_Token], position: int) -> Fact | None:
-    token = tokens[position]
-    if token.kind == "placeholder":
-        return ("token", token.text)
-    if token.kind == "question":
-        return ("question",)
-    if token.kind == "han":
-        return None
-    word = token.text.lower().replace("’", "'")
-    if word in NEGATIONS or _CONTRACTED_NOT.search(word) or CYRILLIC_NEGATION.fullmatch(word):
-        return ("negation", word, *_rest_of_clause(tokens, position))
-    if word in HEDGES:
-        return ("hedge", word, *_rest_of_clause(tokens, position))
-    if word in NUMBER_WORDS:
-        return ("number", word)
-    if _IDENTIFIER.search(token.text) or (token.text[0].isupper() and word not in COMMON):
-        return ("token", token.text)
-    return None
-
-
-def _rest_of_clause(tokens: Sequence[_Token], position: int) -> list[str]:
-    """The words that say something, up to the clause's end: what a negation may bear on."""
-    words: list[str] = []
-    while not tokens[position].ends_clause and position + 1 < len(tokens) and len(words) < _CLAUSE_WORDS:
-        position += 1
-        token = tokens[position]
-        if token.kind == "question":
-            break
-        if token.text.lower() not in COMMON:
-            words.append(token.text)
-    return words
-
-
-def _chinese(text: str) -> list[Fact]:
-    if not _HAN.search(text):
+def _strangers(read: Sequence[Token], shorter: Sequence[Token]) -> list[Fault]:
+    """The words of the reduction that the source does not have, or has elsewhere."""
+    words = [token for token in read if token.kind != "question"]
+    said = [token for token in shorter if token.kind != "question"]
+    if _is_subsequence((token.text for token in said), (token.text for token in words)):
         return []
-    compact = re.sub(r"\s+", "", text)
-    found: list[Fact] = []
-    for match in CHINESE.finditer(compact):
-        end = _CLAUSE_END.search(compact, match.end(), match.end() + _CLAUSE_CHARACTERS)
-        stop = end.start() if end else match.end() + _CLAUSE_CHARACTERS
-        found.append(("chinese", match[0], compact[match.end() : stop]))
-    return found
+    known = Counter(token.text for token in words)
+    known.subtract(token.text for token in said)
+    added = [token for token in said if known[token.text] < 0]
+    return [Fault(Wrong.ADDED, kind_of_token(token)) for token in added] or [Fault(Wrong.MOVED, FactKind.WORD)]
 
 
-def _tokens(text: str) -> list[_Token]:
-    found: list[_Token] = []
-    for match in _TOKEN.finditer(text):
-        kind = match.lastgroup or "chunk"
-        bare = match[0].strip(_EDGE) if kind == "chunk" else match[0]
-        ends_clause = kind == "chunk" and match[0][-1] in _CLAUSE_ENDS
-        if bare:
-            found.append(_Token(kind, bare, ends_clause))
-        elif found and any(char in _CLAUSE_ENDS for char in match[0]):
-            found[-1].ends_clause = True
-    return found
+def _differing(stood: Sequence[Fact], stands: Sequence[Fact]) -> list[Fault]:
+    """What became of the source's facts: gone, come, about something else, or in another order."""
+    if stood == stands:
+        return []
+    missing, added = Counter(_bare(stood)), Counter(_bare(stands))
+    both = missing & added
+    gone = [Fault(Wrong.MISSING, _named(kind, text)) for kind, text in missing - both]
+    come = [Fault(Wrong.ADDED, _named(kind, text)) for kind, text in added - both]
+    if gone or come:
+        return gone + come
+    if Counter(stood) == Counter(stands):
+        return [Fault(Wrong.MOVED, _named(a.kind, a.text)) for a, b in zip(stood, stands, strict=True) if a != b][:1]
+    changed = Counter(stood) - Counter(stands)
+    return [Fault(Wrong.CHANGED, _named(fact.kind, fact.text)) for fact in changed]
 
 
-def _words(text: str) -> list[str]:
-    return [token.text for token in _tokens(text) if token.kind != "question"]
+def _bare(found: Iterable[Fact]) -> Iterable[tuple[FactKind, str]]:
+    return ((fact.kind, "" if fact.kind is FactKind.CLAUSE else fact.text) for fact in found)
 
 
-def _is_subsequence(inner: Sequence[str], outer: Sequence[str]) -> bool:
+def _named(kind: FactKind, text: str) -> FactKind:
+    return kind_of_token(Token("chunk", text, False)) if kind is FactKind.IDENTIFIER else kind
+
+
+def _is_subsequence(inner: Iterable[str], outer: Iterable[str]) -> bool:
     remaining = iter(outer)
     return all(token in remaining for token in inner)

@@ -1,45 +1,89 @@
-"""The words whose loss changes what a text says: negations, hedges and conditions, number words; English, Russian, Chinese."""
+"""The words whose loss changes what a text says, in English, Russian and Chinese, by what they do; and those that say nothing.
+
+English has its inflected forms listed, Russian is matched by stems, Chinese as substrings. Where a pattern takes in a word that
+it should not (``неделя`` begins as a negation does), that costs a reduction, never a fact.
+"""
 
 from __future__ import annotations
 
 import re
+from enum import StrEnum
+
+
+class FactKind(StrEnum):
+    """What a fact is, as it is named in a reason."""
+
+    PLACEHOLDER = "placeholder"
+    NUMBER = "number"
+    UNIT = "unit"
+    DATE = "date"
+    IDENTIFIER = "identifier"
+    PATH = "path"
+    ADDRESS = "address"
+    NAME = "name"
+    QUOTED = "quoted-name"
+    NEGATION = "negation"
+    HEDGE = "hedge"
+    MODAL = "modal"
+    CONDITION = "condition"
+    QUANTITY = "quantity"
+    RELATION = "relation"
+    QUESTION = "question"
+    CLAUSE = "clause"
+    """What a fact is about: the words around it that say something."""
+    WORD = "word"
+    """Any other word: it may go, never come or move."""
+
 
 NEGATIONS = frozenset(
     (
         "not", "no", "never", "none", "neither", "nor", "nothing", "nobody", "nowhere", "without", "cannot", "cant", "dont",
         "wont", "isnt", "arent", "didnt", "doesnt", "unable", "fail", "fails", "failed", "failing", "refuse", "refuses",
-        "refused", "deny", "denies", "denied", "except", "excluding", "lack", "lacks", "lacking", "missing", "hardly", "barely",
-        "rarely", "seldom", "scarcely", "stop", "stopped", "avoid", "avoids", "forbid", "forbids", "forbidden", "prohibit",
-        "prohibits", "prohibited", "instead", "unlike", "absent", "disabled", "disable", "prevent", "prevents", "prevented",
-        "against", "impossible", "нет", "без", "кроме", "нельзя", "отказ", "отказано", "запрещено", "запрещён", "запрещен",
-        "вместо", "против", "отсутствует", "отсутствуют", "исключая", "помимо", "nicht", "kein", "keine", "keinen", "nie",
-        "niemals", "ohne", "ne", "pas", "jamais", "sans", "aucun", "aucune", "nunca", "sin", "ningún", "ninguna", "tampoco",
-        "non", "senza", "mai", "não", "nem", "sem",
+        "refused", "refusing", "deny", "denies", "denied", "denying", "except", "excluding", "excludes", "lack", "lacks",
+        "lacking", "missing", "hardly", "barely", "rarely", "seldom", "scarcely", "stop", "stops", "stopped", "avoid", "avoids",
+        "avoided", "forbid", "forbids", "forbidden", "prohibit", "prohibits", "prohibited", "instead", "unlike", "absent",
+        "disabled", "disable", "disables", "prevent", "prevents", "prevented", "against", "impossible", "rather",
     )
 )  # fmt: skip
 
 HEDGES = frozenset(
     (
-        "maybe", "perhaps", "possibly", "possible", "probably", "probable", "likely", "unlikely", "might", "may", "could",
-        "should", "would", "can", "seem", "seems", "seemed", "appear", "appears", "appeared", "apparently", "seemingly",
-        "about", "approximately", "approx", "roughly", "around", "circa", "almost", "nearly", "some", "sometimes", "usually",
-        "often", "typically", "generally", "mostly", "partly", "partially", "assume", "assumes", "assumed", "assuming",
-        "assumption", "think", "thinks", "thought", "believe", "believes", "believed", "guess", "guesses", "guessed", "suspect",
-        "suspects", "suspected", "unsure", "uncertain", "unclear", "unconfirmed", "unverified", "estimate", "estimated",
-        "estimates", "reportedly", "allegedly", "supposedly", "presumably", "potential", "potentially", "suggest", "suggests",
-        "suggested", "hope", "hopefully", "expected", "expects", "expect", "planned", "tentative", "tentatively", "if",
-        "unless", "until", "till", "only", "when", "whenever", "before", "after", "while", "because", "although", "though",
-        "but", "however", "provided", "whether", "or", "either", "else", "otherwise", "than", "more", "less", "fewer", "most",
-        "least", "every", "all", "any", "each", "few", "many", "several", "both", "always", "must", "ought", "supposed", "need",
-        "needs", "required", "optional", "optionally", "except", "maximum", "minimum", "max", "min", "возможно", "может",
-        "могут", "можно", "вероятно", "наверное", "наверно", "кажется", "похоже", "видимо", "примерно", "около", "почти",
-        "приблизительно", "если", "пока", "думаю", "думаем", "полагаю", "считаю", "предположительно", "якобы", "вроде",
-        "должен", "должна", "должно", "должны", "иногда", "обычно", "часто", "редко", "только", "лишь", "когда", "после", "до",
-        "перед", "или", "либо", "но", "однако", "хотя", "больше", "меньше", "более", "менее", "каждый", "каждая", "каждое",
-        "все", "всё", "весь", "любой", "любая", "несколько", "нужно", "надо", "обязательно", "всегда", "бы", "ли", "чем",
-        "максимум", "минимум", "скорее",
+        "maybe", "perhaps", "possibly", "possible", "probably", "probable", "likely", "unlikely", "seem", "seems", "seemed",
+        "appear", "appears", "appeared", "apparently", "seemingly", "about", "approximately", "approx", "roughly", "around",
+        "circa", "almost", "nearly", "sometimes", "usually", "often", "typically", "generally", "mostly", "partly", "partially",
+        "assume", "assumes", "assumed", "assuming", "assumption", "think", "thinks", "thought", "believe", "believes",
+        "believed", "guess", "guesses", "guessed", "suspect", "suspects", "suspected", "unsure", "uncertain", "unclear",
+        "unconfirmed", "unverified", "estimate", "estimated", "estimates", "reportedly", "allegedly", "supposedly",
+        "presumably", "potential", "potentially", "suggest", "suggests", "suggested", "hope", "hopes", "hopefully", "expected",
+        "expects", "expect", "planned", "tentative", "tentatively", "supposed", "temporary", "temporarily", "try", "tries",
+        "tried",
     )
 )  # fmt: skip
+
+MODALS = frozenset(
+    (
+        "might", "may", "could", "should", "would", "can", "must", "ought", "need", "needs", "needed", "required", "requires",
+        "require", "optional", "optionally", "will", "shall", "we'll", "i'll", "you'll", "they'll", "it'll", "he'll", "she'll",
+        "i'd", "we'd", "you'd", "they'd", "always", "want", "wants", "allowed", "permitted",
+    )
+)  # fmt: skip
+
+CONDITIONS = frozenset(
+    (
+        "if", "unless", "until", "till", "only", "when", "whenever", "before", "after", "while", "because", "although",
+        "though", "but", "however", "provided", "whether", "or", "either", "else", "otherwise", "once", "since", "during",
+    )
+)  # fmt: skip
+
+QUANTITIES = frozenset(
+    (
+        "than", "more", "less", "fewer", "most", "least", "every", "all", "any", "each", "few", "many", "several", "both",
+        "some", "maximum", "minimum", "max", "min", "above", "below", "over", "under", "within", "per",
+    )
+)  # fmt: skip
+
+RELATIONS = frozenset(("by", "from", "от", "из"))
+"""Who does it to whom, and which way it goes: ``blocked by Alice`` is not ``blocked Alice``."""
 
 NUMBER_WORDS = frozenset(
     (
@@ -47,42 +91,158 @@ NUMBER_WORDS = frozenset(
         "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty", "thirty", "forty", "fifty", "sixty",
         "seventy", "eighty", "ninety", "hundred", "hundreds", "thousand", "thousands", "million", "millions", "billion",
         "billions", "trillion", "dozen", "dozens", "half", "third", "thirds", "quarter", "quarters", "first", "second",
-        "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "last", "once", "twice", "thrice", "double",
-        "triple", "single", "pair", "couple", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
-        "january", "february", "march", "april", "june", "july", "august", "september", "october", "november", "december",
-        "today", "tomorrow", "yesterday", "tonight", "daily", "weekly", "monthly", "yearly", "hourly", "noon", "midnight",
-        "ноль", "один", "одна", "одно", "одного", "одной", "два", "две", "двух", "три", "трёх", "трех", "четыре", "четырёх",
-        "четырех", "пять", "пяти", "шесть", "шести", "семь", "семи", "восемь", "восьми", "девять", "девяти", "десять", "десяти",
-        "двадцать", "тридцать", "сорок", "пятьдесят", "шестьдесят", "семьдесят", "восемьдесят", "девяносто", "сто", "двести",
-        "триста", "тысяча", "тысячи", "тысяч", "миллион", "миллиона", "миллионов", "миллиард", "половина", "половину", "пол",
-        "треть", "четверть", "первый", "первая", "второй", "вторая", "третий", "последний", "последняя", "дважды", "однажды",
-        "пара", "пару", "десяток", "понедельник", "вторник", "среда", "среду", "четверг", "пятница", "пятницу", "суббота",
-        "субботу", "воскресенье", "сегодня", "завтра", "вчера", "января", "февраля", "марта", "апреля", "мая", "июня", "июля",
-        "августа", "сентября", "октября", "ноября", "декабря",
+        "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "last", "twice", "thrice", "double", "triple",
+        "single", "pair", "couple",
     )
 )  # fmt: skip
+
+DATE_WORDS = frozenset(
+    (
+        "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "january", "february", "march", "april",
+        "june", "july", "august", "september", "october", "november", "december", "today", "tomorrow", "yesterday", "tonight",
+        "daily", "weekly", "monthly", "yearly", "hourly", "noon", "midnight", "ago",
+    )
+)  # fmt: skip
+
+UNITS = frozenset(
+    (
+        "ms", "sec", "secs", "seconds", "minute", "minutes", "mins", "hour", "hours", "hrs", "day", "days", "week", "weeks",
+        "month", "months", "year", "years", "bit", "bits", "byte", "bytes", "kb", "mb", "gb", "tb", "kib", "mib", "gib", "tib",
+        "hz", "khz", "mhz", "ghz", "px", "fps", "rps", "qps", "rpm", "percent", "degrees", "meters", "metres", "km", "kg",
+        "grams", "usd", "eur", "gbp", "dollars", "euros", "cents", "tokens",
+    )
+)  # fmt: skip
+
+_CYRILLIC: tuple[tuple[FactKind, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(f"(?:{stems})"))
+    for kind, stems in (
+        (
+            FactKind.NEGATION,
+            r"н[еи]\w*|без|кроме|отказ\w*|запре[тщ]\w*|вместо|против|отсутств\w*|исключ\w*|помимо|нет|отключ\w*|прекра[тщ]\w*|"
+            r"избега\w*",
+        ),
+        (
+            FactKind.MODAL,
+            r"мо[гж]\w*|смо[гж]\w*|должн?\w*|долж[ен]н?\w*|нужн\w*|надо|обязан\w*|обязательн\w*|следует|стоит|прид[её]тся|"
+            r"буд(?:ет|ут|у|ем|ете|ешь)|требу\w*|разреш\w*|всегда|хо[тч]\w*|бы|станет|станут",
+        ),
+        (
+            FactKind.HEDGE,
+            r"возможн\w*|вероятн\w*|наверн\w*|кажется|казал\w*|похоже|видимо|примерн\w*|около|почти|приблизительн\w*|дума\w*|"
+            r"полага\w*|счита\w*|предпол\w*|якобы|вроде|иногда|обычно|часто|редко|скорее|ожида\w*|план\w*|подозр\w*|оцен\w*|"
+            r"временн\w*|отчасти|частично|пыта\w*|надею\w*|надеем\w*",
+        ),
+        (
+            FactKind.CONDITION,
+            r"если|пока|только|лишь|когда|после|до|перед|или|либо|но|однако|хотя|ли|иначе|поскольку|потому|чтобы|прежде|раньше|"
+            r"позже",
+        ),
+        (
+            FactKind.QUANTITY,
+            r"больше|меньше|более|менее|кажд\w*|все|всё|весь|вся|всех|всем|люб(?:ой|ая|ое|ые|ого|ому|ым|ых)|нескольк\w*|чем|"
+            r"максим\w*|миним\w*|выше|ниже|свыше|об[ае]|обоих|часть|некотор\w*|многи\w*|много|мало",
+        ),
+        (
+            FactKind.NUMBER,
+            r"ноль|нуля|одн\w*|один|дв(?:а|е|ух|ум|умя|ое)|тр(?:и|[её]х|[её]м|ое|емя)|четыр\w*|четвер[ыо]\w*|четверт\w*|пят\w*|"
+            r"шест\w*|сем[ьи]|седьм\w*|восем\w*|восьм\w*|девят\w*|десят\w*|\w+надцат\w*|двадцат\w*|тридцат\w*|сорок\w*|ст[оа]|"
+            r"двест\w*|трист\w*|тысяч\w*|миллион\w*|миллиард\w*|полови\w*|пол|полтор\w*|треть\w*|перв\w*|втор\w*|последн\w*|"
+            r"дважды|однажды|пар[ауы]|десяток",
+        ),
+        (
+            FactKind.DATE,
+            r"понедельник\w*|вторник\w*|сред[аыуе]|четверг\w*|пятниц\w*|суббот\w*|воскресень\w*|январ\w*|феврал\w*|март\w*|"
+            r"апрел\w*|ма[яе]|июн\w*|июл\w*|август\w*|сентябр\w*|октябр\w*|ноябр\w*|декабр\w*|сегодня\w*|завтра\w*|вчера\w*|"
+            r"полночь|полдень|назад",
+        ),
+        (
+            FactKind.UNIT,
+            r"секунд\w*|минут\w*|час(?:а|ов|у|ам|ы)?|дн(?:я|ей|и)|день|недел\w*|месяц\w*|год(?:а|у|ов|ы)?|лет|байт\w*|"
+            r"процент\w*|руб\w*|доллар\w*|метр\w*|километр\w*|килограмм\w*|км|кг|мс|мин|сек|гб|мб|кб|шт",
+        ),
+    )
+)  # fmt: skip
+
+_CHINESE: tuple[tuple[FactKind, str], ...] = (
+    (
+        FactKind.DATE,
+        r"昨天|今天|明天|后天|前天|昨日|今日|明日|周[一二三四五六日末]|星期[一二三四五六日天]|上周|下周|本周|今年|去年|明年",
+    ),
+    (
+        FactKind.NEGATION,
+        r"不|没|沒|無|无|未|非(?!常)|别|別|勿|莫|禁止|否|拒绝|拒絕|除了|除非|而不是|失败|失敗|停止|避免|缺|禁用|取消|代替|反对|反對",
+    ),
+    (
+        FactKind.HEDGE,
+        r"可能|也许|也許|或许|或許|大概|大约|大約|约|約|似乎|好像|估计|估計|据说|據說|几乎|幾乎|左右|通常|有时|有時|怀疑|懷疑|预计|預計|"
+        r"看来|看來|计划|計劃|暂时|暫時|觉得|认为|猜|尝试|上下",
+    ),
+    (FactKind.MODAL, r"应该|應該|应当|應當|应|應|必须|必須|可以|能|会|會|将|將|要|需|该|該|总是|一律|务必|允许|准备|想"),
+    (
+        FactKind.CONDITION,
+        r"如果|假如|若|或者|或|只有|只|仅|僅|之前|之后|之後|以前|以后|以後|直到|但是|但|然而|因为|因為|所以|时候|当|當|虽然|雖然|否则|一旦|先|再",
+    ),
+    (
+        FactKind.QUANTITY,
+        r"超过|超過|少于|少於|多于|多於|至少|至多|最多|最少|所有|每|全部|部分|一些|以上|以下|以内|高于|低于|最大|最小|都|几|幾|两者|多|少",
+    ),
+    (
+        FactKind.UNIT,
+        r"毫秒|分钟|分鐘|小时|小時|秒|公里|公斤|千克|米|元|美元|字节|兆|百分之|个月|個月|年|月|日|天|周|台|条|次|块",
+    ),
+    (FactKind.NUMBER, r"[零〇一二两三四五六七八九十百千万亿半兩萬億]+|第|首|双|倍"),
+    (FactKind.QUESTION, r"吗|嗎|呢|谁|誰|什么|哪|为何|怎么|几时|是否"),
+)
+CHINESE = re.compile("|".join(f"(?P<k{number}>{words})" for number, (_, words) in enumerate(_CHINESE)))
+
+CHINESE_FILLERS = re.compile(r"已经|非常|真的|的确|然后|那么|的话|谢谢|好的|大家|的|了|啊|吧|呀|嘛|哦|嗯|就|也|很")
+"""What may go from within a Chinese clause. It has no spaces, so that any other character that goes may leave another word."""
 
 COMMON = frozenset(
     (
         "a", "an", "the", "this", "that", "these", "those", "it", "its", "we", "i", "you", "he", "she", "they", "our", "my",
-        "your", "his", "her", "their", "is", "are", "was", "were", "be", "been", "has", "have", "had", "do", "does", "did",
-        "will", "there", "here", "and", "so", "then", "also", "as", "at", "by", "for", "from", "in", "of", "on", "to", "with",
-        "into", "over", "well", "now", "just", "very", "really", "quite", "yes", "ok", "okay", "hi", "hello", "thanks",
-        "please", "let", "lets", "let's", "it's", "that's", "i'm", "we're", "what", "which", "who", "where", "why", "how",
-        "basically", "overall", "generally", "additionally", "furthermore", "moreover", "anyway", "sure", "great", "good", "и",
-        "а", "в", "во", "на", "с", "со", "к", "по", "из", "за", "о", "об", "от", "у", "это", "этот", "эта", "эти", "мы", "я",
-        "вы", "он", "она", "они", "оно", "так", "то", "же", "уже", "ещё", "еще", "вот", "как", "что", "для", "при", "также",
-        "тоже", "ну", "да", "просто", "очень", "наш", "мой", "ваш", "был", "была", "было", "были", "есть", "будет", "привет",
-        "спасибо",
+        "your", "his", "her", "their", "is", "are", "was", "were", "be", "been", "being", "am", "has", "have", "had", "do",
+        "does", "did", "there", "here", "and", "so", "then", "also", "as", "at", "for", "in", "of", "on", "to", "with", "into",
+        "well", "now", "just", "very", "really", "quite", "yes", "ok", "okay", "hi", "hello", "thanks", "thank", "please",
+        "let", "lets", "let's", "it's", "that's", "i'm", "we're", "you're", "they're", "i've", "we've", "what", "which", "who",
+        "where", "why", "how", "basically", "overall", "additionally", "furthermore", "moreover", "anyway", "sure", "great",
+        "good", "morning", "too", "indeed", "simply", "certainly", "obviously", "clearly", "alright", "и", "а", "в", "во", "на",
+        "с", "со", "к", "по", "за", "о", "об", "у", "это", "этот", "эта", "эти", "мы", "я", "вы", "он", "она", "они", "оно",
+        "так", "то", "же", "уже", "ещё", "еще", "вот", "как", "что", "для", "при", "также", "тоже", "ну", "да", "просто",
+        "очень", "наш", "мой", "ваш", "был", "была", "было", "были", "есть", "привет", "спасибо", "пожалуйста", "конечно",
+        "действительно", "собственно", "кстати", "итак", "затем", "потом", "нам", "нас", "их", "его", "её", "ее", "который",
+        "которая", "которое", "которые", "здесь", "там", "тут", "сейчас", "теперь",
     )
 )  # fmt: skip
-"""Words that say nothing by themselves: no name when capitalised, and skipped when a negation looks for what it negates."""
+"""Words that say nothing by themselves: no name when capitalised, and free to go from the clause of a fact."""
 
-CYRILLIC_NEGATION = re.compile(r"н[еи]\w*")
-"""``не``, ``ни`` and everything that begins so: ``недоступен``, ``никто``; and ``неделя``, which costs a reduction, not a fact."""
-
-CHINESE = re.compile(
-    r"不|没|無|无|未|非|别|勿|莫|禁止|否|拒绝|除了|除非|而不是|失败|可能|也许|或许|大概|大约|约|似乎|好像|应该|应当|估计|如果|假如|若|据说|几乎|左右|"
-    r"通常|有时|怀疑|或者|或|只有|只|仅|必须|之前|之后|以前|以后|直到|超过|少于|多于|至少|至多|最多|最少|所有|每|全部|部分|一些|但是|但|然而|"
-    r"[零一二两三四五六七八九十百千万亿半]+|吗|呢"
+_CONTRACTED_NOT = re.compile(r"\w*n't")
+_ENGLISH: tuple[tuple[FactKind, frozenset[str]], ...] = (
+    (FactKind.NEGATION, NEGATIONS),
+    (FactKind.HEDGE, HEDGES),
+    (FactKind.MODAL, MODALS),
+    (FactKind.CONDITION, CONDITIONS),
+    (FactKind.QUANTITY, QUANTITIES),
+    (FactKind.RELATION, RELATIONS),
+    (FactKind.NUMBER, NUMBER_WORDS),
+    (FactKind.DATE, DATE_WORDS),
+    (FactKind.UNIT, UNITS),
 )
+KNOWN = {word: kind for kind, words in reversed(_ENGLISH) for word in words}
+
+
+def kind_of_word(word: str) -> FactKind | None:
+    """What an English or Russian word in lower case does; None for a word that does none of these things."""
+    known = KNOWN.get(word)
+    if known is not None:
+        return known
+    if word.isascii():
+        return FactKind.NEGATION if _CONTRACTED_NOT.fullmatch(word) else None
+    if "а" <= word[0] <= "ё" and word not in COMMON:
+        return next((kind for kind, stems in _CYRILLIC if stems.fullmatch(word)), None)
+    return None
+
+
+def kind_of_chinese(match: re.Match[str]) -> FactKind:
+    """What a match of ``CHINESE`` does."""
+    return _CHINESE[int((match.lastgroup or "k0")[1:])][0]

@@ -77,9 +77,10 @@ def _refusal(text: str, proposal: str) -> str | None:
         return "reduction:empty"
     if len(proposal) >= len(text):
         return "reduction:not-shorter"
-    if scalar_text(proposal) != proposal or not fact_guard.survives(text, proposal):
-        return "reduction:fact-changed"
-    return None
+    if scalar_text(proposal) != proposal:
+        return "reduction:no-text"
+    verdict = fact_guard.compare(text, proposal)
+    return None if verdict.kept else f"reduction:fact-{verdict.faults[0]}"
 
 
 def _exact(reason: str) -> Reduced:
