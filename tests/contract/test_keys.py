@@ -87,6 +87,26 @@ async def test_a_revoked_key_and_an_expired_one_are_refused_with_the_next_reques
     assert (await http.delete(f"/v1/admin/keys/{uuid4()}")).status_code == 404
 
 
+async def test_nobody_revokes_a_key_with_more_rights_than_its_own(app: App, operator: Caller, http: httpx.AsyncClient) -> None:
+    colleague = await apps.new_principal(app, operator.tenant_id)
+    theirs = await made(http, principal_id=str(colleague.principal_id), operations=["read"])
+    installation = await made(http)
+    equal, less, more = [await made(http, operations=given) for given in (["keys", "read"], ["read"], ["keys", "read", "recall"])]
+    revoking = await made(http, operations=["keys", "read"])
+    tenant_only = await made(http, operations=sorted(OPERATOR))
+
+    async def revoked(by: dict[str, Any], key: dict[str, Any]) -> int:
+        async with using(app, by["key"]) as client:
+            return (await client.delete(f"/v1/admin/keys/{key['key_id']}")).status_code
+
+    assert [await revoked(revoking, key) for key in (theirs, installation, more, tenant_only)] == [403] * 4
+    assert await revoked(tenant_only, installation) == 403
+    async with using(app, more["key"]) as still:
+        assert (await still.post("/v1/recall", json={"query": "pool"})).status_code == 200
+    assert [await revoked(revoking, key) for key in (equal, less, revoking)] == [204] * 3
+    assert [await revoked(tenant_only, key) for key in (theirs, more, tenant_only)] == [204] * 3
+
+
 async def test_a_rotated_key_has_the_old_ones_rights_and_the_old_one_none(app: App, http: httpx.AsyncClient) -> None:
     old = await made(http, operations=["sessions"], sessions=[str(uuid4())], expires_at=soon())
 
@@ -137,7 +157,7 @@ async def test_no_key_grants_more_than_its_maker_holds(app: App, operator: Calle
 
 async def test_a_key_of_some_sessions_lists_and_revokes_the_keys_of_these_alone(app: App, http: httpx.AsyncClient) -> None:
     mine, elsewhere = str(uuid4()), str(uuid4())
-    narrow = await made(http, operations=["keys"], sessions=[mine])
+    narrow = await made(http, operations=["keys", "read"], sessions=[mine])
     of_mine = await made(http, operations=["read"], sessions=[mine])
     others = [await made(http), await made(http, sessions=[elsewhere]), await made(http, sessions=[mine, elsewhere])]
 

@@ -10,6 +10,7 @@ import httpx
 
 from coatcheck.app.compose import App
 from coatcheck.domain.identifiers import uuid7
+from coatcheck.identity.operations import OPERATOR
 from tests import apps, rpc
 from tests.apps import Caller
 from tests.contract.stored import rows
@@ -23,13 +24,25 @@ async def limited(http: httpx.AsyncClient, caller: Caller, **limits: float | int
     return body
 
 
-def refused(answer: httpx.Response, slug: str) -> int:
+def refused(answer: httpx.Response) -> int:
     """The seconds after which the same request helps."""
     body = answer.json()
-    assert (answer.status_code, body["type"]) == (429, f"urn:coatcheck:problem:{slug}"), answer.text
+    assert (answer.status_code, body["type"]) == (429, "urn:coatcheck:problem:rate-limited"), answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert body["retryable"] is True
     return int(answer.headers["retry-after"])
+
+
+def full(answer: httpx.Response) -> bool:
+    """Whether it is refused for what is stored, which no waiting changes."""
+    body = answer.json()
+    assert "retry-after" not in answer.headers
+    return (answer.status_code, body["type"], body["retryable"]) == (429, "urn:coatcheck:problem:quota-exceeded", False)
+
+
+async def chunks(body: bytes) -> AsyncIterator[bytes]:
+    """A body whose length no header announces."""
+    yield body
 
 
 async def neighbour(app: App) -> tuple[Caller, httpx.AsyncClient]:
@@ -65,11 +78,29 @@ async def test_T34_who_asks_more_often_than_it_may_is_told_when_to_ask_again(
             await theirs.post("/mcp", json=rpc.message("tools/list", {}), headers=rpc.HEADERS),
         ]
 
-        assert {refused(answer, "rate-limited") for answer in late} <= {19, 20}
+        assert {refused(answer) for answer in late} <= {19, 20}
         assert await rows(app, caller.tenant_id) == before
         assert (await http.get("/v1/sessions")).status_code == 200
         await limited(http, caller)
         assert (await theirs.post("/v1/compactions", json=request("s"))).status_code == 201
+
+
+async def test_who_sets_limits_can_undo_one_that_shuts_its_own_tenant_out(
+    app: App, http: httpx.AsyncClient, operator: Caller
+) -> None:
+    path = f"/v1/admin/tenants/{operator.tenant_id}/limits"
+    without = await apps.new_principal(app, operator.tenant_id, OPERATOR)
+    await limited(http, operator, requests_per_minute=1, bytes_per_minute=1)
+    await http.get("/v1/sessions")  # all that there is for this minute
+
+    refused(await http.get("/v1/sessions"))
+    async with apps.client(app, without) as others:
+        refused(await others.get(path))
+    seen = await http.get(path)
+    undone = await http.put(path, content=chunks(b"{}"))
+
+    assert (seen.status_code, undone.status_code) == (200, 200)
+    assert (await http.get("/v1/sessions")).status_code == 200
 
 
 async def test_a_stranger_is_refused_as_a_stranger_and_costs_nobody_anything(app: App, http: httpx.AsyncClient) -> None:
@@ -90,7 +121,7 @@ async def test_a_body_beyond_the_tenants_bytes_is_not_even_read(app: App, http: 
     body = b'{"session": "s", "window": {"messages": []}}'.ljust(8_000)
     read: list[int] = []
 
-    async def chunks() -> AsyncIterator[bytes]:
+    async def pieces() -> AsyncIterator[bytes]:
         for number in range(100):
             read.append(number)
             yield body[:1_000]
@@ -100,10 +131,10 @@ async def test_a_body_beyond_the_tenants_bytes_is_not_even_read(app: App, http: 
         before = await rows(app, caller.tenant_id)
 
         announced = await theirs.post("/v1/compactions", content=body)
-        unannounced = await theirs.post("/v1/compactions", content=chunks())
+        unannounced = await theirs.post("/v1/compactions", content=pieces())
 
-        assert refused(announced, "rate-limited") in (35, 36)  # 6,000 bytes at 10,000 a minute
-        refused(unannounced, "rate-limited")
+        assert refused(announced) in (35, 36)  # 6,000 bytes at 10,000 a minute
+        refused(unannounced)
         assert len(read) < 10
         assert await rows(app, caller.tenant_id) == before
 
@@ -120,23 +151,23 @@ async def test_a_window_that_does_not_fit_is_refused_and_nothing_of_it_is_stored
     again = await http.post("/v1/compactions", json=request("first"))
 
     assert stored["segments"] == made["segments"]["total"] - made["segments"]["already_stored"]
-    assert refused(too_much, "quota-exceeded") == 3600
+    assert full(too_much)
     assert await rows(app, operator.tenant_id) == before
     assert (again.status_code, again.json()["manifest_id"]) == (200, made["manifest_id"])
 
 
 async def test_bytes_are_counted_as_stored_and_erasing_makes_room(http: httpx.AsyncClient, operator: Caller) -> None:
     first = (await http.post("/v1/compactions", json=request("first"))).json()
-    full = (await http.get(f"/v1/admin/tenants/{operator.tenant_id}/limits")).json()["stored"]
-    await limited(http, operator, max_bytes=full["bytes"])
+    stored = (await http.get(f"/v1/admin/tenants/{operator.tenant_id}/limits")).json()["stored"]
+    await limited(http, operator, max_bytes=stored["bytes"])
     entries = (await http.get(f"/v1/manifests/{first['manifest_id']}/entries?text=true&page_size=200")).json()["entries"]
     texts = {entry["sha256"]: len(entry["text"].encode()) for entry in entries}
 
-    refused(await http.post("/v1/compactions", json=request("second", window(mark="beta"))), "quota-exceeded")
+    assert full(await http.post("/v1/compactions", json=request("second", window(mark="beta"))))
     assert (await http.delete(f"/v1/sessions/{first['session_id']}")).status_code == 204
     after = await http.post("/v1/compactions", json=request("second", window(mark="beta")))
 
-    assert full == {"segments": len(texts), "bytes": sum(texts.values())}
+    assert stored == {"segments": len(texts), "bytes": sum(texts.values())}
     assert after.status_code == 201
     assert (await http.delete(f"/v1/manifests/{after.json()['manifest_id']}")).status_code == 204
     left = (await http.get(f"/v1/admin/tenants/{operator.tenant_id}/limits")).json()["stored"]
@@ -176,7 +207,7 @@ async def test_the_embedders_time_is_charged_afterwards_and_holds_back_what_need
 
         assert made.status_code == 201
         for answer in held_back:
-            refused(answer, "rate-limited")
+            refused(answer)
         assert await rows(app, caller.tenant_id) == before
         assert (await theirs.get(f"/v1/manifests/{made.json()['manifest_id']}/window")).status_code == 200
 

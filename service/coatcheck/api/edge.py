@@ -9,6 +9,7 @@ logged by its route's template, never by its path.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +28,9 @@ from coatcheck.api.rights import Rights
 from coatcheck.domain.errors import CoatcheckError, RequestTimeout, TooLarge
 from coatcheck.domain.ports import IdFactory
 from coatcheck.identity.authenticate import Authenticator
+from coatcheck.identity.context import RequestContext
 from coatcheck.identity.doors import Door
+from coatcheck.identity.operations import Operation
 from coatcheck.ops.metrics import Metrics
 
 PROBES = frozenset({"/livez", "/readyz", "/progressz", "/metrics"})
@@ -35,6 +38,8 @@ PROBES = frozenset({"/livez", "/readyz", "/progressz", "/metrics"})
 STREAMED = frozenset({"/v1/import"})
 """Paths whose body is read by the use case, line by line, and may be of any length."""
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+LIMITS = re.compile(r"/v1/admin/tenants/[^/]+/limits")
+"""What limits are set by is not under them: whoever may set them always reaches it, and can undo what was set too low."""
 DOORS = {"/mcp": Door.MCP}
 """Every other path is the API's."""
 UNROUTED = "unrouted"
@@ -126,13 +131,15 @@ class Edge:
         self._gate.check_open()
         authorization, door = headers.authorization(scope["headers"]), DOORS.get(scope["path"], Door.API)
         rights = Rights(self._authenticator, authorization, door, asked, self._limits.rights_recheck_s)
-        tenant_id, streamed = (await rights.verify()).tenant_id, scope["path"] in STREAMED
+        context, streamed = await rights.verify(), scope["path"] in STREAMED
+        tenant_id, sets_limits = context.tenant_id, _sets_limits(context, scope["path"])
         announced = headers.announced_length(scope["headers"])
         most = announced or 0 if streamed else min(announced or 0, self._limits.max_body_bytes)
-        await self._admission.admit(tenant_id, most)
+        if not sets_limits:
+            await self._admission.admit(tenant_id, most)
         with self._gate.pass_through(tenant_id), self._metrics.in_flight.track_inprogress():
             asked.deadline_s = headers.deadline_s(scope["headers"], self._limits.deadline_s, self._limits.max_deadline_s)
-            charge = self._admission.owe if streamed else self._admission.arrived
+            charge = self._admission.owe if streamed or sets_limits else self._admission.arrived
             body = _Body(receive, announced, self._limits, lambda size: charge(tenant_id, size))
             answer.rights = rights
             if streamed:
@@ -241,6 +248,10 @@ class _Body:
             whole, self._whole = self._whole, None
             return {"type": "http.request", "body": whole, "more_body": False}
         return await self._receive()
+
+
+def _sets_limits(context: RequestContext, path: str) -> bool:
+    return LIMITS.fullmatch(path) is not None and Operation.TENANTS in context.operations and context.sessions is None
 
 
 def _too_large(limit: int) -> TooLarge:

@@ -140,7 +140,7 @@ class RateLimited(CoatcheckError):
 class QuotaExceeded(CoatcheckError):
     """The tenant has stored as much as it may; room comes from erasing, from retention, or from a higher limit."""
 
-    slug, status, retryable, retry_after_s = "quota-exceeded", 429, True, 3600
+    slug, status = "quota-exceeded", 429
 
 
 class Overloaded(CoatcheckError):

@@ -11,7 +11,7 @@ from uuid import UUID
 from coatcheck.domain.errors import Forbidden, InvalidRequest, NotFound
 from coatcheck.identity.context import RequestContext
 from coatcheck.identity.credentials import ApiKey, new_api_key
-from coatcheck.identity.operations import EVERYTHING, OPERATOR, Role
+from coatcheck.identity.operations import EVERYTHING, OPERATOR, Operation, Role
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.store import audit, directory, principals
@@ -78,11 +78,11 @@ class Keys:
         return _key_out(await self._parts.database.work(context.tenant_scope, work), fresh.text)
 
     async def revoke(self, context: RequestContext, key_id: UUID) -> KeyOut:
-        """Effective with the next request. Revoking a revoked key changes nothing."""
+        """Effective with the next request. Revoking a revoked key changes nothing. Raises NotFound, Forbidden."""
         context.require("keys")
 
         async def work(tx: WorkerTransaction) -> ApiKeyRow:
-            await _in_reach(context, tx, key_id)
+            _require_rights_of(context, await _in_reach(context, tx, key_id))
             row = await directory.revoke_key(tx, key_id, self._parts.clock())
             if row is None:  # gone between the two: its principal was
                 raise NotFound
@@ -195,6 +195,17 @@ async def _in_reach(context: RequestContext, tx: WorkerTransaction, key_id: UUID
     if row is None or (context.sessions is not None and (row.sessions is None or row.sessions - context.sessions)):
         raise NotFound
     return row
+
+
+def _require_rights_of(context: RequestContext, key: ApiKeyRow) -> None:
+    """Whoever could not use a key in another's place does not end it either; an operator ends any but the installation's own."""
+    if context.is_operator and context.sessions is None:
+        if Operation.TENANTS in key.operations - context.operations:
+            raise Forbidden("Only who may manage tenants revokes a key that may.")
+    elif key.principal_id != context.principal_id:
+        raise Forbidden("Only an operator revokes somebody else's keys.")
+    elif key.operations - context.operations:
+        raise Forbidden("A key cannot revoke one that grants what it does not itself.")
 
 
 def _key_out(row: ApiKeyRow, key: str | None = None) -> KeyOut:
