@@ -67,6 +67,9 @@ class Settings(BaseSettings):
     allow_root_home: bool = False
     """Embedded data under root's home: the embedded server then opens every parent folder to other users."""
 
+    min_free_bytes: int = Field(default=256 * 1024 * 1024, ge=0)
+    """What has to stay free where this process writes: with less, nothing is taken in. 0 takes in until a write fails."""
+
     host: str = "127.0.0.1"
     listen_port: int = Field(default=8717, ge=0, le=65_535)
     max_body_bytes: int = Field(default=32 * 1024 * 1024, ge=1_024)

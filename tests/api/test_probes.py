@@ -14,7 +14,7 @@ from coatcheck.ops.metrics import Metrics
 from coatcheck.ops.progress import ProgressBoard, standard_stages
 from tests.api.bench import Bench
 
-READY = ReadinessReport(True, {"postgresql": "ok", "index": "ok"}, {"fsync": "on"}, 0.0, 0, 0)
+READY = ReadinessReport(True, False, {"postgresql": "ok", "index": "ok"}, {"fsync": "on"}, 0.0, 0, 0, 1)
 
 
 class Clock:
@@ -98,7 +98,7 @@ async def test_a_draining_service_is_alive_and_not_ready(bench: Bench, client: h
 
 
 async def test_the_details_are_durability_queue_and_checks(bench: Bench, client: httpx.AsyncClient) -> None:
-    reports(bench, ReadinessReport(True, {"postgresql": "ok"}, {"fsync": "on"}, 12.34, 7, 1))
+    reports(bench, ReadinessReport(True, False, {"postgresql": "ok"}, {"fsync": "on"}, 12.34, 7, 1, 5))
 
     short, long = await client.get("/readyz"), await client.get("/readyz?verbose")
 

@@ -108,6 +108,7 @@ class TryLater(ProblemError):
         "in-progress",
         "overloaded",
         "draining",
+        "storage-full",
         "projection-pending",
         "erase-pending",
         "store-unavailable",

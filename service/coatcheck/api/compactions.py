@@ -22,6 +22,7 @@ from coatcheck.domain.errors import (
     QuotaExceeded,
     RedactionFailed,
     StageUnavailable,
+    StorageFull,
     VisibilityConflict,
 )
 from coatcheck.memory.compact import CompactionCommand
@@ -38,7 +39,7 @@ router = APIRouter(tags=["compaction"])
         200: {"model": CompactionResponse, "description": "A completed duplicate: the same body."},
         **problems(
             NotFound, InProgress, VisibilityConflict, Erased, InvalidWindow, EmptyWindow, NoProgress, IdempotencyConflict,
-            QuotaExceeded, ProjectionPending, IndexUnavailable, StageUnavailable, RedactionFailed,
+            QuotaExceeded, ProjectionPending, IndexUnavailable, StageUnavailable, RedactionFailed, StorageFull,
         ),
     },
     openapi_extra=takes(CompactionRequest, with_key=True),

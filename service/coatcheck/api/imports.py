@@ -10,7 +10,16 @@ from starlette.requests import ClientDisconnect
 from coatcheck.api.dependencies import Caller, UseCases
 from coatcheck.api.documented import problems, takes_lines
 from coatcheck.api.responses import answer
-from coatcheck.domain.errors import Erased, IndexUnavailable, NotFound, ProjectionPending, QuotaExceeded, RequestTimeout, TooLarge
+from coatcheck.domain.errors import (
+    Erased,
+    IndexUnavailable,
+    NotFound,
+    ProjectionPending,
+    QuotaExceeded,
+    RequestTimeout,
+    StorageFull,
+    TooLarge,
+)
 from coatcheck_client.wire import ImportResponse
 
 router = APIRouter(tags=["sessions"])
@@ -22,7 +31,7 @@ MAX_LINE_BYTES = 128 * 1024 * 1024
 @router.post(
     "/v1/import",
     response_model=ImportResponse,
-    responses=problems(NotFound, Erased, QuotaExceeded, ProjectionPending, IndexUnavailable),
+    responses=problems(NotFound, Erased, QuotaExceeded, ProjectionPending, IndexUnavailable, StorageFull),
     openapi_extra=takes_lines(),
 )
 async def import_sessions(caller: Caller, use_cases: UseCases, request: Request) -> Response:

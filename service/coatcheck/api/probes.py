@@ -57,18 +57,19 @@ async def livez(request: Request) -> Response:
     "/readyz", openapi_extra=VERBOSE, response_class=AsciiJson, responses=told({503: {"description": "It takes no requests now."}})
 )
 async def readyz(request: Request) -> Response:
-    """Whether this process takes requests: ``ready``, ``degraded`` (it does, without an optional stage), or 503."""
+    """Whether this process takes requests: ``ready``, ``degraded`` (without an optional stage, or nothing comes in), or 503."""
     draining = cast(Gate, request.app.state.gate).draining
     stuck = _board(request).stuck(vital=False)
     report = await cast(RecentReadiness, request.app.state.readiness).report()
     ready = report.ready and not draining
-    status = "draining" if draining else "not-ready" if not report.ready else "degraded" if stuck else "ready"
+    status = "draining" if draining else "not-ready" if not report.ready else "degraded" if stuck or report.degraded else "ready"
     body: dict[str, object] = {"status": status}
     if "verbose" in request.query_params:
         body |= {
             "checks": {**report.checks, "drain": "draining" if draining else report.checks.get("drain", "ok")},
             "durability": report.durability,
             "stuck": list(stuck),
+            "disk": {"free_bytes": report.free_bytes},
             "queue": {
                 "pending": report.pending,
                 "quarantined": report.quarantined,

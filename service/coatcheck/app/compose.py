@@ -48,6 +48,7 @@ from coatcheck.memory.root_keys import open_keyring
 from coatcheck.memory.services import UseCases
 from coatcheck.memory.startup import Opened, Startup
 from coatcheck.ops import faults
+from coatcheck.ops.disk import Disk
 from coatcheck.ops.metrics import Metrics
 from coatcheck.ops.progress import ProgressBoard, standard_stages
 from coatcheck.ops.slots import FairSlots
@@ -215,7 +216,8 @@ async def _catch_up(on: Foundations, parts: Collaborators, use_cases: UseCases, 
 def _parts(on: Foundations, database: Database, owner: str) -> Collaborators:
     settings = on.settings
     metrics = Metrics(on.board)
-    journal = ErasureJournal(settings.erasure_journal or on.directory.journal, owner, *on.keyring.journal_keys())
+    journal_folder = settings.erasure_journal or on.directory.journal
+    journal = ErasureJournal(journal_folder, owner, *on.keyring.journal_keys())
     return Collaborators(
         settings=settings,
         database=database,
@@ -231,6 +233,7 @@ def _parts(on: Foundations, database: Database, owner: str) -> Collaborators:
         metrics=metrics,
         limiter=Limiter(database, default_limits(settings), on.models.embedding, metrics),
         working=FairSlots(settings.max_working),
+        disk=Disk([on.directory.path, journal_folder], settings.min_free_bytes),
         progress=on.board,
         generation=on.generation.generation,
         owner=owner,

@@ -140,13 +140,25 @@ def _data_dir(settings: Settings) -> list[Check]:
 
     folder = settings.data_dir
     if not folder.exists():
-        return [Check("data directory", "absent", f"{folder} is made at the first start")]
-    found = [_private("data directory", folder)]
+        return [_room(settings), Check("data directory", "absent", f"{folder} is made at the first start")]
+    found = [_room(settings), _private("data directory", folder)]
     found += [_private(name, folder / name) for name in (KEY_FILE, "root.key") if (folder / name).exists()]
     if settings.embedded and not settings.allow_root_home and _is_under_roots_home(folder):
         detail = f"{folder} lies in root's home, whose folders the embedded server would have to open: set COATCHECK_DATA_DIR"
         found.append(Check("data directory's place", "failed", detail))
     return found
+
+
+def _room(settings: Settings) -> Check:
+    from coatcheck.ops.disk import MIB, Disk
+
+    folders = [settings.data_dir, *([settings.erasure_journal] if settings.erasure_journal else [])]
+    disk = Disk(folders, settings.min_free_bytes)
+    free = f"{disk.free_bytes() // MIB:,} MiB where {' and '.join(map(str, folders))} lie"
+    if disk.is_low:
+        least = f"nothing is taken in with less than {disk.min_free_bytes // MIB:,} (COATCHECK_MIN_FREE_BYTES)"
+        return Check("free space", "failed", f"{free}: {least}")
+    return Check("free space", "ok", free)
 
 
 def _private(name: str, path: Path) -> Check:

@@ -155,6 +155,12 @@ class Draining(Overloaded):
     slug = "draining"
 
 
+class StorageFull(Overloaded):
+    """The service has no room left: nothing comes in before there is some; reading and erasing go on."""
+
+    slug, retry_after_s = "storage-full", 30
+
+
 class ProjectionPending(CoatcheckError):
     """Everything is kept, but not yet searchable: keep the window and send the same request again."""
 
@@ -171,6 +177,12 @@ class StoreUnavailable(CoatcheckError):
     """The database cannot be reached."""
 
     slug, status, retryable, retry_after_s = "store-unavailable", 503, True, 5
+
+
+class StoreFull(StoreUnavailable):
+    """The database has no room left."""
+
+    slug, retry_after_s = "storage-full", 30
 
 
 class IndexUnavailable(CoatcheckError):

@@ -14,7 +14,13 @@ import qdrant_edge as engine
 
 from coatcheck.domain.errors import RefusedToStart
 from coatcheck.index.points import INDEXED_FIELDS, LEXICAL, IndexedField, dense_name
+from coatcheck.ops.disk import MIB, free_bytes
 from coatcheck.ops.folders import sync_folder
+
+OPEN_BYTES = 96 * MIB
+"""The engine maps 64 MiB of log that it has not written yet, and dies of SIGBUS where they have no place (0.9.0: 66 MB are too few,
+
+72 MB are enough)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,10 @@ class EdgeFolder:
         """Loads the shard, or makes it. Raises RefusedToStart when it is in use or cannot be read."""
         self._path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._path.chmod(0o700)
+        if (free := free_bytes(self._path)) < OPEN_BYTES:
+            raise RefusedToStart(
+                f"The index in {self._path} takes {OPEN_BYTES // MIB} MiB of disk to open, and {free // MIB} are free: make room."
+            )
         is_new = not (self._shard / "edge_config.json").exists()
         if is_new:
             shutil.rmtree(self._shard, ignore_errors=True)

@@ -10,6 +10,7 @@ from coatcheck.domain.ports import Clock, EmbeddingLanes, IdFactory, Reranker, V
 from coatcheck.identity.keyring import Keyring
 from coatcheck.memory.journal import ErasureJournal
 from coatcheck.memory.limits import Limiter
+from coatcheck.ops.disk import Disk
 from coatcheck.ops.metrics import Metrics
 from coatcheck.ops.progress import ProgressBoard
 from coatcheck.ops.slots import FairSlots
@@ -62,6 +63,7 @@ class Collaborators:
     limiter: Limiter
     working: FairSlots
     """Entered for what needs a core, for as long as it does, and never twice at once by the same piece of work."""
+    disk: Disk
     progress: ProgressBoard
     generation: Generation
     owner: str

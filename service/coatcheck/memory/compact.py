@@ -142,6 +142,7 @@ class Compact:
         session, stored = await self._parts.database.read(asked.context.scope, lambda tx: self._standing(asked, tx))
         if stored is not None:
             return await self._again(asked, stored, flight)
+        self._parts.disk.require_room()
         await self._parts.limiter.require_room(asked.context.tenant_scope)
         visibility = Visibility.parse(asked.request.visibility or "conversation")
         planned_session = session or await new_session(self._parts, asked.context, asked.request.session, visibility)

@@ -98,6 +98,7 @@ class Importer:
             taken = await runs.find(tx, line.manifest_id) is not None
             return not taken and await tombstones.find(tx, "manifest", str(line.manifest_id)) is None
 
+        self._parts.disk.require_room()
         await self._parts.limiter.require_room(context.tenant_scope)
         free = await self._parts.database.work(context.tenant_scope, is_free)
         manifest_id = line.manifest_id if free else self._parts.new_id()

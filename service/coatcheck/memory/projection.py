@@ -67,6 +67,7 @@ class Projector:
                 await reach_async("before-upsert")
                 async with self._parts.working.of(scope.tenant_id):
                     still_ours()
+                    self._parts.disk.require_room()
                     await self._parts.index.upsert(scope, [point for group in points for point in group])
                     await self._parts.index.delete_points(scope, _left_over(scope, sources, points))
                 await reach_async("after-upsert")

@@ -15,15 +15,18 @@ class ReadinessReport:
     """``ready`` is what the status says; the rest is shown with ``?verbose``. Names and numbers, never content."""
 
     ready: bool
+    degraded: bool
+    """Something is missing without which requests are served all the same, or some of them."""
     checks: dict[str, str]
     durability: dict[str, str]
     queue_age_s: float
     pending: int
     quarantined: int
+    free_bytes: int
 
 
 class Readiness:
-    """Asks the database and the index, and counts the outbox of every tenant."""
+    """Asks the database, the index and the disk, and counts the outbox of every tenant."""
 
     def __init__(self, parts: Collaborators) -> None:
         self._parts = parts
@@ -45,12 +48,16 @@ class Readiness:
             checks["index"] = error.slug
         checks["drain"] = "draining" if self._parts.standing.draining else "ok"
         checks["generation"] = "building" if self._parts.standing.building else "ok"
+        free_bytes = self._parts.disk.free_bytes()
+        checks["disk"] = "low" if free_bytes < self._parts.disk.min_free_bytes else "ok"
         ready = all(checks[name] == "ok" for name in ("postgresql", "index", "drain"))
         metrics = self._parts.metrics
         metrics.outbox_pending.set(pending)
         metrics.outbox_quarantined.set(quarantined)
         metrics.outbox_oldest_age_seconds.set(oldest_s)
-        return ReadinessReport(ready, checks, durability, oldest_s, pending, quarantined)
+        metrics.disk_free_bytes.set(free_bytes)
+        degraded = checks["disk"] != "ok"
+        return ReadinessReport(ready, degraded, checks, durability, oldest_s, pending, quarantined, free_bytes)
 
     async def _queue(self) -> tuple[int, int, float]:
         pending, quarantined, oldest_s = 0, 0, 0.0

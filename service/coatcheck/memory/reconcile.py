@@ -18,7 +18,7 @@ from uuid import UUID
 
 import structlog
 
-from coatcheck.domain.errors import CoatcheckError, Erased, FenceLost, IndexUnavailable, StoreUnavailable
+from coatcheck.domain.errors import CoatcheckError, Erased, FenceLost, IndexUnavailable, StorageFull, StoreUnavailable
 from coatcheck.domain.outbox import OutboxItem, OutboxKind
 from coatcheck.domain.runs import RunStatus
 from coatcheck.domain.scopes import TenantScope
@@ -40,6 +40,8 @@ BATCH = 4
 TURN_S = 2.0
 """A tenant's turn in the background: no new piece of work is begun after so long, and others come first."""
 MAX_BACKOFF_S = 300
+FULL_PAUSE_S = 10
+"""What would add to a full disk is looked at again after so long."""
 MAX_DOUBLINGS = 20
 NEVER_ENDED = "never-ended"
 """The error of work that was begun again and again and never ended: its process died each time."""
@@ -135,6 +137,9 @@ class Reconciler:
             return Reconciled(completed=1)
         except StoreUnavailable:
             raise
+        except StorageFull:  # no fault of this work; what takes away goes on meanwhile
+            await self._give_back(scope, [item], timedelta(seconds=FULL_PAUSE_S))
+            return Reconciled()
         except IndexUnavailable as error:
             await self._parts.index.check()
             return await self._failed(scope, item, error.slug)
@@ -239,9 +244,9 @@ class Reconciler:
                 orphans = [(p.exact_sha256, p.point_id) for p in mine if p.exact_sha256 not in held]
                 await self._projector.remove_points(scope, session_id, orphans)
 
-    async def _give_back(self, scope: TenantScope, items: Sequence[OutboxItem]) -> None:
-        """The index is out, or this process goes down: what was claimed was not tried."""
-        due = self._parts.clock()
+    async def _give_back(self, scope: TenantScope, items: Sequence[OutboxItem], pause: timedelta = timedelta(0)) -> None:
+        """The index is out, the disk is full, or this process goes down: what was claimed was not tried."""
+        due = self._parts.clock() + pause
         with contextlib.suppress(StoreUnavailable):
             await self._parts.database.work(scope, lambda tx: outbox.give_back(tx, items, due))
 

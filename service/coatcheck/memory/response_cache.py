@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Literal
 
 from coatcheck.domain.canonical import decode, parse_text, to_bytes, to_text
-from coatcheck.domain.errors import RedactionFailed, StoreUnavailable
+from coatcheck.domain.errors import RedactionFailed, StorageFull, StoreUnavailable
 from coatcheck.domain.response_cache import CacheEntry, CacheScope, Dimension, PromptPrint, Sharing, Stated
 from coatcheck.identity.cache_scopes import cache_scope, require_sharing
 from coatcheck.identity.context import RequestContext
@@ -69,8 +69,9 @@ class ResponseCache:
             return _not_stored(OFF)
         try:
             async with asyncio.timeout(self._parts.settings.response_cache_timeout_s):
+                self._parts.disk.require_room()
                 return await self._store(context, sharing, asked)
-        except (TimeoutError, StoreUnavailable, RedactionFailed):
+        except (TimeoutError, StoreUnavailable, StorageFull, RedactionFailed):
             return _not_stored(UNAVAILABLE)
 
     async def _lookup(self, context: RequestContext, sharing: Sharing, asked: CacheLookup) -> CacheLookupOut:

@@ -71,6 +71,9 @@ class Metrics:
         self.outbox_oldest_age_seconds = Gauge(
             "coatcheck_outbox_oldest_age_seconds", "Age of the oldest piece owed.", registry=registry
         )
+        self.disk_free_bytes = Gauge(
+            "coatcheck_disk_free_bytes", "Room left where this process writes, at the last readiness probe.", registry=registry
+        )
         registry.register(_StageCollector(board))
 
     def render(self) -> bytes:

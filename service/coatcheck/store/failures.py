@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sqlalchemy.exc as sa_exc
 
-from coatcheck.domain.errors import CoatcheckError, StoreUnavailable
+from coatcheck.domain.errors import CoatcheckError, StoreFull, StoreUnavailable
 
 DEADLOCK_DETECTED = "40P01"
 SERIALIZATION_FAILURE = "40001"
 FOREIGN_KEY_VIOLATION = "23503"
+DISK_FULL = "53100"
 
 RETRIED = frozenset({DEADLOCK_DETECTED, SERIALIZATION_FAILURE, FOREIGN_KEY_VIOLATION})
 """A foreign key fails when its row was erased between two statements: the whole work sees that at its next attempt."""
@@ -32,6 +33,8 @@ def translated(error: sa_exc.SQLAlchemyError) -> CoatcheckError:
     if not isinstance(error, sa_exc.DBAPIError):
         return CoatcheckError(f"The store failed ({type(error).__name__}).")
     state = sqlstate(error) or "no code"
+    if state == DISK_FULL:
+        return StoreFull()
     if error.connection_invalidated or state in RETRIED or isinstance(error, sa_exc.OperationalError | sa_exc.InterfaceError):
         return StoreUnavailable(f"The database cannot be reached, or did not answer in time ({state}).")
     diagnosis = getattr(error.orig, "diag", None)
