@@ -58,6 +58,22 @@ def test_a_call_without_arguments_is_still_a_call() -> None:
     assert (part.kind, part.call_id, part.name) == ("tool_call", "c", "f")
 
 
+@pytest.mark.parametrize("key", ["tool_calls", "function_call", "refusal", "audio", "reasoning", "annotations"])
+def test_a_field_that_an_sdk_writes_out_as_null_says_nothing(key: str) -> None:
+    found = parts(CHAT, {"role": "assistant", "content": "done", key: None})
+
+    assert [(part.kind, part.text) for part in found] == [("text", "done")]
+
+
+def test_the_body_that_a_call_does_not_have_may_be_null() -> None:
+    function: JsonValue = {"id": "a", "type": "function", "function": {"name": "ls", "arguments": "{}"}, "custom": None}
+    custom: JsonValue = {"id": "b", "type": "custom", "function": None, "custom": {"name": "patch", "input": "*** Begin"}}
+
+    found = parts(CHAT, {"role": "assistant", "content": None, "tool_calls": [function, custom]})
+
+    assert [(part.call_id, part.text) for part in found] == [("a", "{}"), ("b", "*** Begin")]
+
+
 def test_each_text_block_of_a_result_is_a_part_of_the_result() -> None:
     message: JsonValue = {
         "role": "tool",

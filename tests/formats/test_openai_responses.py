@@ -232,3 +232,12 @@ def test_the_handoff_is_a_user_message_of_input_text() -> None:
 
     assert get(RESPONSES).check(handoff, AT)["role"] == "user"
     assert seen(RESPONSES, handoff) == [("user", "text", "map")]
+
+
+@pytest.mark.parametrize("key", ["arguments", "input", "output"])
+def test_a_field_that_an_sdk_writes_out_as_null_hides_no_call(key: str) -> None:
+    item: JsonObject = {key: None, "type": "shell_call", "call_id": "c", "action": {"commands": ["ls"]}}
+
+    [part] = parts(RESPONSES, item)
+
+    assert (part.kind, part.call_id, part.text) == ("tool_call", "c", '{"commands":["ls"]}')

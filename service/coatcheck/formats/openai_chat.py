@@ -127,7 +127,8 @@ def _read(message: JsonObject) -> Iterator[Finding]:
         place = Place(role, PartKind.TOOL_RESULT, _result_id(message), name if isinstance(name, str) else None)
     rules = {key: _RULES[key](place) for key in message if key in _RULES}
     if role == "assistant":
-        rules |= {key: rule for key, rule in _ASSISTANT_RULES.items() if key in message}
+        # Not where it is null: an SDK that writes out every field of its type says by it that there is no call.
+        rules |= {key: rule for key, rule in _ASSISTANT_RULES.items() if message.get(key) is not None}
     whole = place.site((), "json", kind=PartKind.TOOL_RESULT if is_result else PartKind.OPAQUE)
     return or_whole(whole, members(message, (), rules, extra(place)))
 
@@ -145,11 +146,14 @@ def _call(value: JsonValue, path: Path) -> Iterator[Finding]:
     rules: Mapping[str, Rule] = {
         "id": structural,
         "type": structural,
-        "function": lambda item, at: _called(item, at, place, "arguments"),
-        "custom": lambda item, at: _called(item, at, place, "input"),
+        **{key: _body(place, inner) for key, inner in _BODIES.items() if isinstance(value, dict) and value.get(key) is not None},
         "extra_content": _signed,
     }
     return or_whole(place.site(path, "json"), members(value, path, rules, extra(place)))
+
+
+def _body(place: Place, key: str) -> Rule:
+    return lambda value, path: _called(value, path, place, key)
 
 
 def _called(value: JsonValue, path: Path, place: Place, key: str) -> Iterator[Finding]:
@@ -172,6 +176,8 @@ def _spoken(value: JsonValue, path: Path, place: Place) -> Iterator[Finding]:
 
 
 _CALLS = Place("assistant", PartKind.TOOL_CALL)
+_BODIES: Mapping[str, str] = {"function": "arguments", "custom": "input"}
+"""Under which key a call's body stands, and where in it what the tool is called with."""
 _RULES: Mapping[str, Callable[[Place], Rule]] = {
     "role": lambda _: structural,
     "tool_call_id": lambda _: structural,

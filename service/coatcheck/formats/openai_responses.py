@@ -201,8 +201,8 @@ def _has_both_in_order(item: JsonObject, call_key: str, result_key: str) -> bool
 
 
 def _first_of(keys: tuple[str, ...], item: JsonObject) -> tuple[str, ...]:
-    """The first of these keys that the item has: an item is one call, or one result."""
-    return tuple(key for key in keys if key in item)[:1]
+    """The first of these keys that the item has, one that says something before one that is null: an item is one call or result."""
+    return tuple(sorted((key for key in keys if key in item), key=lambda key: item[key] is None))[:1]
 
 
 def _string(item: JsonObject, key: str) -> str | None:
