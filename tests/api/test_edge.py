@@ -16,7 +16,7 @@ from fastapi import Request, Response
 from starlette.types import Message
 
 from coatcheck.api.asked import asked_of
-from coatcheck.api.edge import Limits
+from coatcheck.api.edge import HELD_FROM_BYTES, Limits
 from coatcheck.api.responses import Ndjson
 from coatcheck.domain.errors import StoreUnavailable
 from coatcheck.identity.credentials import ApiKey
@@ -37,14 +37,18 @@ def bench(bench: Bench) -> Bench:
     return bench
 
 
-async def exchange(app: Any, messages: list[Message], **scope: object) -> tuple[list[Message], int]:
-    """Speaks ASGI by hand: the answer, and how often the app asked for a piece of the body."""
+PLAIN = {"type": "http", "method": "POST", "path": "/v1/things", "headers": [], "query_string": b"", "root_path": ""}
+
+
+async def exchange(app: Any, messages: list[Message], *, every_s: float = 0, **scope: object) -> tuple[list[Message], int]:
+    """Speaks ASGI by hand: the answer, and how often the app asked for a piece of the body, of which one comes ``every_s``."""
     asked = 0
     sent: list[Message] = []
 
     async def receive() -> Message:
         nonlocal asked
         asked += 1
+        await asyncio.sleep(every_s)
         if messages:
             return messages.pop(0)
         await asyncio.Event().wait()
@@ -53,8 +57,7 @@ async def exchange(app: Any, messages: list[Message], **scope: object) -> tuple[
     async def send(message: Message) -> None:
         sent.append(message)
 
-    plain = {"type": "http", "method": "POST", "path": "/v1/things", "headers": [], "query_string": b"", "root_path": ""}
-    await app({**plain, **scope}, receive, send)
+    await app({**PLAIN, **scope}, receive, send)
     return sent, asked
 
 
@@ -126,17 +129,18 @@ async def test_a_draining_service_lets_nobody_in_but_the_probes(bench: Bench, au
 
 
 async def test_more_than_may_be_in_flight_are_turned_away_until_one_leaves(bench: Bench, authorized: dict[str, str]) -> None:
+    """Of eight, one is left for another tenant."""
     release, full = asyncio.Event(), asyncio.Event()
 
     @bench.inner.get("/v1/slow")
     async def slow() -> Response:
-        if bench.gate.in_flight == 8:
+        if bench.gate.in_flight == 7:
             full.set()
         await release.wait()
         return Response()
 
     async with bench.client() as client:
-        inside = [asyncio.create_task(client.get("/v1/slow", headers=authorized)) for _ in range(8)]
+        inside = [asyncio.create_task(client.get("/v1/slow", headers=authorized)) for _ in range(7)]
         await full.wait()
         refused = await asyncio.wait_for(client.get("/v1/slow", headers=authorized), 5)
         release.set()
@@ -145,7 +149,7 @@ async def test_more_than_may_be_in_flight_are_turned_away_until_one_leaves(bench
 
     assert refused.status_code == 503
     assert refused.json()["type"].endswith(":overloaded")
-    assert statuses == [200] * 8
+    assert statuses == [200] * 7
     assert admitted.status_code == 200
     assert await bench.gate.wait_empty(0.1)
 
@@ -212,6 +216,50 @@ async def test_a_body_that_stands_still_is_given_up(bench: Bench, key: ApiKey) -
 
     assert sent[0]["status"] == 408
     assert json.loads(sent[1]["body"])["retryable"] is True
+    assert bench.gate.in_flight == 0
+
+
+async def test_T34_a_byte_now_and_then_keeps_no_request_alive(bench: Bench, key: ApiKey) -> None:
+    bench.limits = Limits(1_024, 30, 600, body_pause_s=0.2)
+    trickle: list[Message] = [{"type": "http.request", "body": b" ", "more_body": True} for _ in range(100)]
+
+    sent, asked = await exchange(bench.edge(), trickle, every_s=0.05, headers=credential(key))
+
+    assert sent[0]["status"] == 408
+    assert asked < 100
+    assert bench.gate.in_flight == 0
+
+
+async def test_a_steady_body_may_take_longer_than_a_pause(bench: Bench, key: ApiKey) -> None:
+    bench.limits = Limits(64 * 1_024, 30, 600, body_pause_s=0.4, body_bytes_per_s=8_192)
+    pieces: list[Message] = [{"type": "http.request", "body": b" " * 2_048, "more_body": left > 0} for left in reversed(range(10))]
+
+    sent, _ = await exchange(bench.edge(), pieces, every_s=0.1, headers=credential(key))
+
+    assert (sent[0]["status"], sent[1]["body"]) == (201, b"20480")
+
+
+async def test_a_large_answer_is_in_flight_until_the_server_has_passed_it_on(bench: Bench, key: ApiKey) -> None:
+    whole = b"x" * HELD_FROM_BYTES
+    in_flight: list[int] = []
+
+    @bench.inner.post("/v1/large")
+    async def large() -> Response:
+        return Response(whole)
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+        in_flight.append(bench.gate.in_flight)
+
+    await bench.edge()({**PLAIN, "path": "/v1/large", "headers": credential(key)}, receive, send)
+
+    assert [(m.get("body"), m.get("more_body")) for m in sent[1:]] == [(whole, True), (b"", False)]
+    assert in_flight == [1, 1, 1]
     assert bench.gate.in_flight == 0
 
 

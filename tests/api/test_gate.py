@@ -73,11 +73,15 @@ async def test_no_tenant_keeps_the_others_out() -> None:
             quiet.enter_context(gate.pass_through(OTHER))
 
 
-async def test_alone_a_tenant_has_all_of_it() -> None:
-    gate = Gate(8)
+async def test_T34_a_tenant_that_was_alone_leaves_room_for_another() -> None:
+    gate = Gate(16)
 
-    with ExitStack() as stack:
-        for _ in range(8):
-            stack.enter_context(gate.pass_through(TENANT))
+    with ExitStack() as loud, ExitStack() as quiet:
+        for _ in range(14):
+            loud.enter_context(gate.pass_through(TENANT))
+        with pytest.raises(Overloaded):
+            loud.enter_context(gate.pass_through(TENANT))
+        for _ in range(2):
+            quiet.enter_context(gate.pass_through(OTHER))
 
-        assert gate.in_flight == 8
+        assert gate.in_flight == 16

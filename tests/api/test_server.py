@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 import uvicorn
 from fastapi import Request, Response
 
 from coatcheck.api.responses import Ndjson
+from coatcheck.app.connections import PatientProtocol
 from coatcheck.identity.credentials import ApiKey
 from tests.api.bench import Bench
 
@@ -18,15 +20,31 @@ ANSWER_LIMIT_S = 30
 """For a server that hangs; a machine that is busy takes its time."""
 
 
+LARGE = 64 * 1024 * 1024
+"""More than the sockets between two processes take."""
+
+
+class Hasty(PatientProtocol):
+    head_s = 0.5
+    reading_pause_s = 0.5
+
+
 @pytest.fixture
 async def port(bench: Bench) -> AsyncIterator[int]:
     """The bench behind the real server."""
+    bench.limits = replace(bench.limits, body_pause_s=3)
 
     @bench.inner.post("/v1/things")
     async def make(request: Request) -> Response:
         return Response(str(len(await request.body())), 201)
 
-    config = uvicorn.Config(bench.edge(), port=0, log_config=None, lifespan="off", access_log=False, ws="none")
+    @bench.inner.post("/v1/large")
+    async def large() -> Response:
+        return Response(b"x" * LARGE)
+
+    config = uvicorn.Config(
+        bench.edge(), port=0, http=Hasty, log_config=None, lifespan="off", access_log=False, ws="none", timeout_keep_alive=30
+    )
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110 - the server offers no event
@@ -139,3 +157,59 @@ async def test_a_reader_who_hangs_up_ends_the_stream(endless: asyncio.Event, por
     await asyncio.wait_for(endless.wait(), ANSWER_LIMIT_S)
 
     assert await bench.gate.wait_empty(1)
+
+
+@pytest.mark.parametrize("beginning", [b"", b"POST /v1/thi", b"POST /v1/things HTTP/1.1\r\nHost: x\r\nX-"])
+async def test_a_connection_whose_request_does_not_come_is_closed(port: int, beginning: bytes) -> None:
+    answer = await speak(port, beginning)
+
+    assert answer == b""
+
+
+async def test_a_head_that_comes_byte_by_byte_is_not_waited_for(port: int) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+
+    async with asyncio.timeout(ANSWER_LIMIT_S):
+        with contextlib.suppress(ConnectionError):
+            writer.write(b"POST /v1/things HTTP/1.1\r\nX-Long: ")
+            while not reader.at_eof():
+                writer.write(b"a")
+                await asyncio.sleep(0.05)
+                await asyncio.wait({asyncio.ensure_future(reader.read(1))}, timeout=0.01)
+        await close(writer)
+
+
+async def test_a_second_request_that_is_begun_and_not_finished_is_not_waited_for(port: int, key: ApiKey) -> None:
+    first = head("Content-Length: 2", key=key).replace(b"Connection: close", b"Connection: keep-alive")
+
+    answer = await speak(port, first + b"ok", b"POST /v1/things HTTP/1.1\r\nX-")
+
+    assert answer.startswith(b"HTTP/1.1 201")
+
+
+async def test_a_body_may_take_longer_than_a_head(port: int, key: ApiKey) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(head("Content-Length: 2", key=key) + b"o")
+    await asyncio.sleep(1)
+    writer.write(b"k")
+
+    answer = await asyncio.wait_for(reader.read(20), ANSWER_LIMIT_S)
+
+    await close(writer)
+    assert answer.startswith(b"HTTP/1.1 201")
+
+
+async def test_T34_an_answer_that_nobody_reads_is_thrown_away(port: int, bench: Bench, key: ApiKey) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1_024)
+    writer.write(head("Content-Length: 0", key=key).replace(b"/v1/things", b"/v1/large"))
+    await reader.read(10)
+    began = bench.gate.in_flight
+
+    async with asyncio.timeout(ANSWER_LIMIT_S):
+        while bench.gate.in_flight:  # noqa: ASYNC110 - the gate offers no event
+            await asyncio.sleep(0.05)
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await reader.readexactly(LARGE)
+    await close(writer)
+
+    assert began == 1

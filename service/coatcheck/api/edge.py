@@ -43,6 +43,8 @@ LIMITS = re.compile(r"/v1/admin/tenants/[^/]+/limits")
 DOORS = {"/mcp": Door.MCP}
 """Every other path is the API's."""
 UNROUTED = "unrouted"
+HELD_FROM_BYTES = 64 * 1024
+"""An answer from this size on is in flight until its client has read it, since it stays in memory for so long."""
 
 log = structlog.get_logger(__name__)
 
@@ -55,7 +57,8 @@ class Limits:
     deadline_s: float
     max_deadline_s: float
     body_pause_s: float = 30.0
-    """The longest a body may stand still while it arrives."""
+    """The longest a body may stand still while it arrives; all that comes slower than ``body_bytes_per_s`` counts as well."""
+    body_bytes_per_s: float = 8 * 1024
     rights_recheck_s: float = 5.0
     """How old verified rights may be while a body arrives or an answer is streamed."""
 
@@ -188,6 +191,10 @@ class _Answer:
             fields["X-Request-Id"] = str(self._asked.request_id)
             fields["X-Content-Type-Options"] = "nosniff"
             fields.setdefault("Cache-Control", "no-store")
+        if not message.get("more_body") and len(message.get("body", b"")) >= HELD_FROM_BYTES:
+            # The server waits, before it takes more, until most of what it has is with the client.
+            await self._send({**message, "more_body": True})
+            message = {"type": "http.response.body", "body": b"", "more_body": False}
         await self._send(message)
 
     async def replace(self, scope: Scope, receive: Receive, error: CoatcheckError) -> None:
@@ -204,17 +211,23 @@ class _Body:
         self._limits = limits
         self._announced = announced
         self._charge = charge
+        self._patience_s = limits.body_pause_s
+        """Waiting takes of it, and what arrives gives back: a byte now and then keeps no request alive."""
         self._whole: bytes | None = None
 
     async def next(self) -> Message:
         """The next message of a body of any length. Raises RequestTimeout when none comes in time, RateLimited."""
+        began = time.monotonic()
         try:
-            async with asyncio.timeout(self._limits.body_pause_s):
+            async with asyncio.timeout(self._patience_s):
                 message = await self._receive()
         except TimeoutError as error:
             raise RequestTimeout from error
-        if self._announced is None and message.get("body"):
-            self._charge(len(message["body"]))
+        size = len(message.get("body", b""))
+        left_s = self._patience_s - (time.monotonic() - began) + size / self._limits.body_bytes_per_s
+        self._patience_s = min(self._limits.body_pause_s, left_s)
+        if self._announced is None and size:
+            self._charge(size)
         return message
 
     async def next_while(self, rights: Rights) -> Message:

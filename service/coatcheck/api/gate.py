@@ -14,6 +14,8 @@ from coatcheck.ops.slots import Recent
 
 CROWDED = 0.75
 """From this part on, room inside is for tenants that have less than their share of it."""
+FOR_NEWCOMERS = 1 / 8
+"""What no tenant has of it, not even alone: of one that had it all nobody would get in to ask for a share."""
 
 
 class Gate:
@@ -21,6 +23,7 @@ class Gate:
 
     def __init__(self, max_in_flight: int) -> None:
         self._max_in_flight = max_in_flight
+        self._for_newcomers = int(FOR_NEWCOMERS * max_in_flight)
         self._empty = asyncio.Event()
         self._empty.set()
         self._recent = Recent()
@@ -42,7 +45,7 @@ class Gate:
         self._recent.note(tenant_id)
         if self.in_flight >= self._max_in_flight:
             raise Overloaded("As many requests as this service takes on are being worked on.")
-        share = self._recent.share(tenant_id, self._max_in_flight)
+        share = min(self._recent.share(tenant_id, self._max_in_flight), self._max_in_flight - self._for_newcomers)
         if self.in_flight >= CROWDED * self._max_in_flight and self._inside[tenant_id] >= share:
             raise Overloaded("As many requests of this tenant as leave room for others are being worked on.")
         self.in_flight += 1

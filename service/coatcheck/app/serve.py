@@ -64,6 +64,8 @@ def serve(settings: Settings) -> None:
 async def _serve(settings: Settings) -> None:
     import uvicorn
 
+    from coatcheck.app.connections import PatientProtocol
+
     async with running(settings) as app:
 
         class Server(uvicorn.Server):
@@ -94,6 +96,7 @@ async def _serve(settings: Settings) -> None:
                 app.asgi,
                 host=settings.host,
                 port=settings.listen_port,
+                http=PatientProtocol,
                 lifespan="off",
                 ws="none",
                 log_config=None,
