@@ -26,6 +26,7 @@ from coatcheck.compaction import pieces, protection, reading, window
 from coatcheck.compaction.navigation import HandoffIdentity
 from coatcheck.compaction.planner import Planner, PlanRequest
 from coatcheck.compaction.redaction.redactor import Redactor
+from coatcheck.domain.budgets import Budget
 from coatcheck.domain.canonical import JsonObject, JsonValue, encode, sha256_hex, to_bytes
 from coatcheck.domain.placeholders import PlaceholderKeys
 from coatcheck.domain.ports import Embedder
@@ -157,7 +158,7 @@ def measure_stages(messages: Sequence[JsonValue], rounds: int) -> Stages:
     request = PlanRequest(
         wire=wire, messages=messages, system=None, times=None, received_at=START, max_handoff_chars=1_900, focus=None,
         identity=HandoffIdentity(UUID(int=1), UUID(int=2), "benchmark", START), known_handoffs={}, keys=keys,
-        max_message_bytes=_MAX_MESSAGE_BYTES,
+        max_message_bytes=_MAX_MESSAGE_BYTES, budget=Budget.of(UUID(int=3), 600),
     )  # fmt: skip
     checked = window.check(wire, messages, None, _MAX_MESSAGE_BYTES)
     times: list[datetime] = window.moments(None, START, len(checked.messages))

@@ -59,6 +59,8 @@ class Settings(BaseSettings):
     """Required with a database URL: a directory outside the database, with one file a process."""
     redaction_rules: Path | None = None
     """Rules of the operator's own, beside ours: a file in kingfisher's YAML. Another file is another rule revision."""
+    policy: Path | None = None
+    """A policy of the operator's own over the shipped one (``compaction/policy.yaml``): YAML with a version of its own."""
     public_url: str | None = None
     outbound_allow_private: bool = False
     """Fetch issuers' keys from private addresses too. Link-local ones are never fetched from."""

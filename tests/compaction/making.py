@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -9,6 +10,9 @@ from uuid import UUID
 
 from coatcheck.compaction.navigation import HandoffIdentity
 from coatcheck.compaction.planner import PlanRequest
+from coatcheck.compaction.policy import Policy
+from coatcheck.compaction.policy_document import shipped
+from coatcheck.domain.budgets import Budget
 from coatcheck.domain.canonical import JsonObject, JsonValue, decode, to_text
 from coatcheck.domain.entries import Entry
 from coatcheck.domain.errors import StageUnavailable
@@ -45,6 +49,7 @@ def request(
     known_handoffs: Mapping[str, UUID] | None = None,
     earlier_lines: Sequence[HandoffLine] = (),
     max_message_bytes: int = LARGE,
+    budget: Budget | None = None,
 ) -> PlanRequest:
     return PlanRequest(
         wire=get(wire),
@@ -59,6 +64,7 @@ def request(
         keys=KEYS,
         max_message_bytes=max_message_bytes,
         earlier_lines=earlier_lines,
+        budget=budget or Budget.of(UUID(int=1), 60),
     )
 
 
@@ -108,18 +114,31 @@ def quoted_lines(plan: Plan) -> list[str]:
 # --- models
 
 
+def dropping(max_chars: int = 400) -> Policy:
+    """The shipped policy with DROP switched on."""
+    policy = shipped()
+    return dataclasses.replace(policy, drop=dataclasses.replace(policy.drop, enabled=True, max_chars=max_chars))
+
+
+def scores(wanted: RouteScore, policy: Policy | None = None) -> dict[str, float]:
+    """A distribution over the policy's labels whose opinion is the one that is wanted."""
+    labels = (policy or shipped()).labels.values()
+    return {label.text: wanted.score if label.route is wanted.route else wanted.score - wanted.margin for label in labels}
+
+
 @dataclass
 class TableRouter:
     """Routes by what a text contains; everything else is kept."""
 
     rules: Mapping[str, RouteScore]
+    policy: Policy = field(default_factory=shipped)
     revision: str = "table-router/1"
     seen: list[str] = field(default_factory=list)
 
-    def route(self, texts: Sequence[str]) -> list[RouteScore]:
+    def route(self, texts: Sequence[str], labels: Sequence[str], budget: Budget) -> list[Mapping[str, float]]:
         self.seen += texts
         keep = RouteScore(Route.KEEP, 0.99, 0.98)
-        return [next((score for word, score in self.rules.items() if word in text), keep) for text in texts]
+        return [scores(next((score for word, score in self.rules.items() if word in text), keep), self.policy) for text in texts]
 
 
 @dataclass
@@ -129,7 +148,7 @@ class WordDropper:
     words: tuple[str, ...]
     revision: str = "word-dropper/1"
 
-    def compress(self, texts: Sequence[str]) -> list[str]:
+    def compress(self, texts: Sequence[str], rate: float, budget: Budget) -> list[str]:
         return [" ".join(word for word in text.split() if word.strip(".,").lower() not in self.words) for text in texts]
 
 
@@ -140,10 +159,10 @@ class Replies:
     answer: str
     revision: str = "replies/1"
 
-    def compress(self, texts: Sequence[str]) -> list[str]:
+    def compress(self, texts: Sequence[str], rate: float, budget: Budget) -> list[str]:
         return [self.answer] * len(texts)
 
-    def summarise(self, texts: Sequence[str], max_chars: int) -> str:
+    def summarise(self, texts: Sequence[str], max_chars: int, budget: Budget) -> str:
         return self.answer
 
 
@@ -155,11 +174,11 @@ class OverlapGate:
     revision: str = "overlap-gate/1"
     asked: int = 0
 
-    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Entailment]:
+    def judge(self, pairs: Sequence[tuple[str, str]], budget: Budget) -> list[Entailment]:
         self.asked += len(pairs)
         verdicts = []
         for premise, hypothesis in pairs:
-            entailed = set(hypothesis.lower().strip(".").split()) <= set(premise.lower().replace(".", " ").split())
+            entailed = set(hypothesis.lower().replace(".", " ").split()) <= set(premise.lower().replace(".", " ").split())
             verdicts.append(Entailment(entailed, self.margin))
         return verdicts
 
@@ -172,16 +191,16 @@ class Absent:
     revision: str = "absent/1"
     name: str = "absent"
 
-    def route(self, texts: Sequence[str]) -> list[RouteScore]:
+    def route(self, texts: Sequence[str], labels: Sequence[str], budget: Budget) -> list[Mapping[str, float]]:
         raise self.error
 
-    def compress(self, texts: Sequence[str]) -> list[str]:
+    def compress(self, texts: Sequence[str], rate: float, budget: Budget) -> list[str]:
         raise self.error
 
-    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Entailment]:
+    def judge(self, pairs: Sequence[tuple[str, str]], budget: Budget) -> list[Entailment]:
         raise self.error
 
-    def summarise(self, texts: Sequence[str], max_chars: int) -> str:
+    def summarise(self, texts: Sequence[str], max_chars: int, budget: Budget) -> str:
         raise self.error
 
     def count(self, texts: Sequence[str]) -> int:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import UUID
 
 import pytest
 
 from coatcheck.compaction.generated import generate
+from coatcheck.compaction.navigation import Overview
+from coatcheck.compaction.policy_document import shipped
+from coatcheck.compaction.quotable import Quotable
+from coatcheck.domain.budgets import Budget
 from coatcheck.domain.errors import StageUnavailable
+from coatcheck.domain.plans import PlanWarning
 from coatcheck.domain.ports import EntailmentGate, Summariser
 from coatcheck.domain.routes import Entailment
 from tests.compaction.making import Absent, OverlapGate, Replies
@@ -19,10 +25,16 @@ _WINDOW = [
 ]
 
 
+def _generate(
+    window: list[Quotable], summariser: Summariser | None, gate: EntailmentGate | None
+) -> tuple[Overview | None, list[PlanWarning]]:
+    return generate(window, summariser, gate, 400, shipped(), Budget.of(UUID(int=1), 60))
+
+
 def test_entailed_sentences_stand_and_others_are_left_out() -> None:
     summary = "The garden is quiet. The garden is loud. Alice owns it."
 
-    overview, warnings = generate(_WINDOW, Replies(summary), OverlapGate(), 400)
+    overview, warnings = _generate(_WINDOW, Replies(summary), OverlapGate())
 
     assert overview is not None
     assert overview.text == "The garden is quiet. Alice owns it."
@@ -44,13 +56,13 @@ def test_entailed_sentences_stand_and_others_are_left_out() -> None:
     ],
 )
 def test_nothing_entailed_means_an_excerpt(summary: str) -> None:
-    overview, _ = generate(_WINDOW, Replies(summary), OverlapGate(), 400)
+    overview, _ = _generate(_WINDOW, Replies(summary), OverlapGate())
 
     assert overview is None
 
 
 def test_a_weak_verdict_is_none() -> None:
-    overview, _ = generate(_WINDOW, Replies("The garden is quiet."), OverlapGate(margin=0.01), 400)
+    overview, _ = _generate(_WINDOW, Replies("The garden is quiet."), OverlapGate(margin=0.01))
 
     assert overview is None
 
@@ -68,7 +80,7 @@ def test_a_weak_verdict_is_none() -> None:
 def test_a_missing_stage_means_an_excerpt_and_a_warning(
     summariser: Summariser | None, gate: EntailmentGate | None, stage: str
 ) -> None:
-    overview, warnings = generate(_WINDOW, summariser, gate, 400)
+    overview, warnings = _generate(_WINDOW, summariser, gate)
 
     assert overview is None
     assert [(w.code, w.detail) for w in warnings] == [("stage-unavailable", f"{stage}; the overview is an excerpt")]
@@ -77,7 +89,7 @@ def test_a_missing_stage_means_an_excerpt_and_a_warning(
 def test_versions_and_addresses_do_not_end_a_sentence() -> None:
     window = [quotable("we ship 3.11.7 to 10.2.0.7 today", "tool", 0, source="bash")]
 
-    overview, _ = generate(window, Replies("we ship 3.11.7 to 10.2.0.7 today."), _Yes(), 400)
+    overview, _ = _generate(window, Replies("we ship 3.11.7 to 10.2.0.7 today."), _Yes())
 
     assert overview is not None
     assert overview.text == "we ship 3.11.7 to 10.2.0.7 today."
@@ -86,5 +98,5 @@ def test_versions_and_addresses_do_not_end_a_sentence() -> None:
 class _Yes:
     revision = "yes/1"
 
-    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Entailment]:
+    def judge(self, pairs: Sequence[tuple[str, str]], budget: Budget) -> list[Entailment]:
         return [Entailment(True, 0.9)] * len(pairs)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from coatcheck.compaction import window
 from coatcheck.compaction.planner import Planner
+from coatcheck.compaction.policy_document import shipped
 from coatcheck.compaction.redaction.redactor import Redactor
 from coatcheck.domain.canonical import JsonObject, JsonValue, decode, sha256_of, to_text
 from coatcheck.domain.errors import InvalidWindow, NoProgress, StageUnavailable
@@ -35,6 +36,7 @@ from tests.compaction.making import (
     WordDropper,
     assistant,
     call,
+    dropping,
     manifest,
     prose,
     quoted_lines,
@@ -215,7 +217,11 @@ def test_the_plan_does_not_depend_on_the_seed_of_hashes() -> None:
         subprocess.run(
             [sys.executable, "-c", script],
             cwd=root,
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(root)},
+            env={
+                **os.environ,
+                "PYTHONHASHSEED": seed,
+                "PYTHONPATH": os.pathsep.join((str(root), os.environ.get("PYTHONPATH", ""))),
+            },
             capture_output=True,
             text=True,
             check=True,
@@ -283,13 +289,15 @@ def test_an_accepted_reduction_stands_beside_the_exact_text(redactor: Redactor) 
     assert (plan.counts.keep, plan.counts.compress) == (0, len(plan.reductions)) == (0, 1)
     assert plan.reductions[0].exact_sha256 == plan.segments[0].sha256
     assert window.rebuild(plan.entries, text_of(plan))[1] == [user(prose(40))]
-    assert set(plan.revisions) == {"policy", "redaction", "router", "compressor", "entailment"}
+    assert set(plan.revisions) == {"pipeline", "policy", "redaction", "router", "compressor", "entailment"}
 
 
 def test_a_dropped_segment_leaves_a_mark_and_no_text(redactor: Redactor) -> None:
     chatter = "Well well well, how nice that is, how very nice indeed."
 
-    plan = _planner(redactor, router=TableRouter({"Well": DROP})).plan(request([user(chatter), assistant(prose(60))]))
+    planner = _planner(redactor, router=TableRouter({"Well": DROP}), policy=dropping())
+
+    plan = planner.plan(request([user(chatter), assistant(prose(60))]))
 
     dropped = plan.entries[0]
     assert (dropped.dropped, dropped.segment_sha256, dropped.chars) == (True, None, len(chatter))
@@ -301,9 +309,10 @@ def test_a_dropped_segment_leaves_a_mark_and_no_text(redactor: Redactor) -> None
 
 def test_only_texts_of_user_and_assistant_can_be_dropped(redactor: Redactor) -> None:
     router = TableRouter({"": DROP})
-    messages: list[JsonValue] = [{"role": "system", "content": "Be kind."}, call("c"), result("c", "plain"), user(prose(50))]
+    messages: list[JsonValue] = [{"role": "system", "content": "Be kind."}, call("c"), result("c", "plain"), user(prose(1))]
+    messages += [assistant("The port is 8443 there."), user(prose(40))]
 
-    plan = _planner(redactor, router=router).plan(request(messages))
+    plan = _planner(redactor, router=router, policy=dropping()).plan(request(messages))
 
     assert [e.role for e in plan.entries if e.dropped] == ["user"]
 
@@ -449,4 +458,4 @@ def test_text_that_no_embedder_can_read_is_warned_of(redactor: Redactor) -> None
 
 
 def test_the_planner_is_told_its_revisions(planner: Planner, redactor: Redactor) -> None:
-    assert planner.revisions == {"policy": "2", "redaction": redactor.revision}
+    assert planner.revisions == {"pipeline": "3", "policy": shipped().revision, "redaction": redactor.revision}

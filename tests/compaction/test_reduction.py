@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import cast
+from uuid import UUID
+
 import pytest
 
+from coatcheck.compaction.policy_document import shipped
 from coatcheck.compaction.reduction import Reduced, reduce
+from coatcheck.domain.budgets import Budget
 from coatcheck.domain.canonical import decode, sha256_of
 from coatcheck.domain.errors import StageUnavailable
 from coatcheck.domain.ports import Compressor, EntailmentGate
-from coatcheck.domain.routes import Route
+from coatcheck.domain.routes import Entailment, Route
 from tests.compaction.making import Absent, OverlapGate, Replies, WordDropper
 
 _TEXT = "The garden slowly becomes very quiet again."
 
 
 def _one(text: str, compressor: Compressor | None, gate: EntailmentGate | None) -> Reduced:
-    (reduced,), _ = reduce([text], compressor, gate)
+    (reduced,), _ = reduce([text], compressor, gate, shipped(), Budget.of(UUID(int=1), 60))
     return reduced
 
 
@@ -54,8 +60,10 @@ def test_what_is_no_reduction_leaves_the_exact_text(proposal: str, reason: str) 
     assert gate.asked == 0
 
 
-@pytest.mark.parametrize("gate", [OverlapGate(margin=0.05), OverlapGate(margin=float("nan"))])
-def test_the_label_alone_is_not_enough(gate: OverlapGate) -> None:
+@pytest.mark.parametrize("margin", [0.05, float("nan"), float("inf"), None, "0.9"])
+def test_the_label_alone_is_not_enough(margin: object) -> None:
+    gate = OverlapGate(margin=cast(float, margin))
+
     assert _one(_TEXT, WordDropper(("slowly",)), gate).decision.reason == "reduction:unentailed"
 
 
@@ -73,15 +81,45 @@ def test_the_label_alone_is_not_enough(gate: OverlapGate) -> None:
 def test_without_a_stage_the_exact_text_stands_and_a_warning_counts(
     compressor: Compressor | None, gate: EntailmentGate | None, reason: str
 ) -> None:
-    (reduced,), warnings = reduce([_TEXT], compressor, gate)
+    (reduced,), warnings = reduce([_TEXT], compressor, gate, shipped(), Budget.of(UUID(int=1), 60))
 
     assert (reduced.decision.route, reduced.decision.reason) == (Route.KEEP, reason)
     assert [warning.code for warning in warnings] == ["stage-unavailable"]
     assert "1 segments" in warnings[0].detail
 
 
+class _Odd:
+    """Models that answer in the right number and in the wrong kind."""
+
+    revision = "odd/1"
+
+    def compress(self, texts: Sequence[str], rate: float, budget: Budget) -> list[str]:
+        return cast(list[str], [None] * len(texts))
+
+    def judge(self, pairs: Sequence[tuple[str, str]], budget: Budget) -> list[Entailment]:
+        return cast(list[Entailment], ["entailment"] * len(pairs))
+
+
+def test_an_answer_of_another_kind_leaves_the_exact_text() -> None:
+    assert _one(_TEXT, _Odd(), OverlapGate()).decision.reason == "reduction:no-text"
+    assert _one(_TEXT, WordDropper(("slowly",)), _Odd()).decision.reason == "reduction:unentailed"
+
+
+def test_when_the_time_is_over_the_exact_text_stands() -> None:
+    clock = iter((0.0, 0.0, 11.0))
+    budget = Budget(UUID(int=1), 10.0, lambda: next(clock, 11.0))
+    gate = OverlapGate()
+
+    (reduced,), warnings = reduce([_TEXT], WordDropper(("slowly",)), gate, shipped(), budget)
+
+    assert (reduced.decision.reason, gate.asked) == ("entailment:late", 0)
+    assert [w.detail for w in warnings] == ["entailment: no time was left; 1 segments kept exact only"]
+
+
 def test_each_text_has_its_own_verdict() -> None:
-    results, _ = reduce([_TEXT, "slowly", "It is slowly not so."], WordDropper(("slowly", "not")), OverlapGate())
+    texts = [_TEXT, "slowly", "It is slowly not so."]
+
+    results, _ = reduce(texts, WordDropper(("slowly", "not")), OverlapGate(), shipped(), Budget.of(UUID(int=1), 60))
 
     assert [result.decision.reason for result in results] == [
         "reduction:accepted",

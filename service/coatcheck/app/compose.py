@@ -29,6 +29,7 @@ from coatcheck.app.directory import StoreDirectory
 from coatcheck.app.keys import root_keys
 from coatcheck.app.models import Models, open_models
 from coatcheck.app.storage import OpenedIndex, check_choice, open_index, open_rows
+from coatcheck.compaction import policy_document
 from coatcheck.compaction.planner import Planner
 from coatcheck.compaction.redaction.redactor import Redactor
 from coatcheck.domain.errors import CoatcheckError, IndexUnavailable
@@ -224,7 +225,15 @@ def _parts(on: Foundations, database: Database, owner: str) -> Collaborators:
         index=on.index.index,
         lanes=on.models.lanes,
         reranker=on.models.reranker,
-        planner=Planner(on.redactor, dense_worthy=dense_worthy if on.models.lanes is not None else None),
+        planner=Planner(
+            on.redactor,
+            policy=policy_document.of(settings.policy),
+            router=on.models.shortening.router,
+            compressor=on.models.shortening.compressor,
+            entailment=on.models.shortening.entailment,
+            summariser=on.models.shortening.summariser,
+            dense_worthy=dense_worthy if on.models.lanes is not None else None,
+        ),
         redactor=on.redactor,
         keyring=on.keyring,
         journal=journal,

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from coatcheck.domain.ports import Reranker
+from coatcheck.domain.ports import Compressor, EntailmentGate, Reranker, Router, Summariser
 from coatcheck.models import build_embedder, build_reranker
 from coatcheck.models.lanes import EmbeddingLanes
 from coatcheck.ops.meter import Meter
 from coatcheck.ops.progress import ProgressBoard
 from coatcheck.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Shortening:
+    """The models that shorten text and sum it up. No release has them yet: what is absent keeps, and a run says so."""
+
+    router: Router | None = None
+    compressor: Compressor | None = None
+    entailment: EntailmentGate | None = None
+    summariser: Summariser | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +32,7 @@ class Models:
     """Why a model is absent, by stage."""
     embedding: Meter = field(default_factory=Meter)
     """Seconds of the embedder's work by tenant, until they are charged."""
+    shortening: Shortening = field(default_factory=Shortening)
 
     @property
     def embedder_revision(self) -> str:

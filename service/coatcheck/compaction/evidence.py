@@ -93,23 +93,27 @@ _IDENTIFIERS_WITH_DIGITS = (
 )
 
 
-def find(text: str, lowered: str) -> str | None:
-    """The name of the first kind of evidence in a text: a machine name, in lower case with dashes; None where there is none.
+NAMES = frozenset({"code-fence", "error", *(name for name, _ in _ANYWHERE), *(name for name, _ in _WITH_DIGITS)})
+"""Every name that ``find`` gives: machine names, in lower case with dashes."""
+
+
+def find(text: str, lowered: str, names: frozenset[str] = NAMES) -> str | None:
+    """The name of the first kind of evidence in a text, of those that are asked for; None where there is none.
 
     ``lowered`` is the text in lower case.
     """
-    if "```" in text or "~~~" in text:
+    if "code-fence" in names and ("```" in text or "~~~" in text):
         return "code-fence"
-    if any(stem in lowered for stem in _ERROR_STEMS):
+    if "error" in names and any(stem in lowered for stem in _ERROR_STEMS):
         return "error"
     for name, pattern in _ANYWHERE:
-        if pattern.search(text):
+        if name in names and pattern.search(text):
             return name
     if _NUMBER.search(text):
         for name, pattern in _WITH_DIGITS:
-            if pattern.search(lowered):
+            if name in names and pattern.search(lowered):
                 return name
-    if not lowered.isascii() and any(stem in lowered for stem in _OTHER_ERROR_STEMS):
+    if "error" in names and not lowered.isascii() and any(stem in lowered for stem in _OTHER_ERROR_STEMS):
         return "error"
     return None
 

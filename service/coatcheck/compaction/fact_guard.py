@@ -80,6 +80,15 @@ def supports(source: str, sentence: str) -> bool:
     return all((fact.kind, fact.text) in known for fact in claimed if fact.kind in _STANDALONE)
 
 
+def states(text: str) -> FactKind | None:
+    """The first thing that a text states as far as is recognised, names left aside; a text that is not understood states any."""
+    read = tokens(text)
+    if not understood(text, read):
+        return FactKind.WORD
+    kinds = (_named(fact.kind, fact.text) for fact in facts(text, read))
+    return next((kind for kind in kinds if kind is not FactKind.NAME), None)
+
+
 def _strangers(read: Sequence[Token], shorter: Sequence[Token]) -> list[Fault]:
     """The words of the reduction that the source does not have, or has elsewhere."""
     words = [token for token in read if token.kind != "question"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +9,11 @@ from dataclasses import dataclass
 from coatcheck.compaction import fact_guard, segmentation, stages
 from coatcheck.compaction.instructions import reads_like_an_instruction
 from coatcheck.compaction.navigation import Overview
+from coatcheck.compaction.policy import Policy
 from coatcheck.compaction.quotable import Quotable
 from coatcheck.compaction.quoting import one_line
-from coatcheck.compaction.reduction import LEAST_MARGIN
+from coatcheck.compaction.reduction import passes
+from coatcheck.domain.budgets import Budget
 from coatcheck.domain.canonical import scalar_text
 from coatcheck.domain.plans import PlanWarning
 from coatcheck.domain.ports import EntailmentGate, Summariser
@@ -36,13 +37,20 @@ class _Premise:
 
 
 def generate(
-    quotables: Sequence[Quotable], summariser: Summariser | None, gate: EntailmentGate | None, max_chars: int
+    quotables: Sequence[Quotable],
+    summariser: Summariser | None,
+    gate: EntailmentGate | None,
+    max_chars: int,
+    policy: Policy,
+    budget: Budget,
 ) -> tuple[Overview | None, list[PlanWarning]]:
     """An overview of sentences that the gate finds entailed by one passage of the window; None where no sentence is."""
     texts = [scalar_text(quotable.text) for quotable in quotables]
     if not texts:
         return None, []
-    asked = stages.ask(None if summariser is None else lambda: summariser.summarise(texts, max_chars))
+    asked = stages.ask(None if summariser is None else lambda: summariser.summarise(texts, max_chars, budget), budget)
+    if asked.answer is not None and not isinstance(asked.answer, str):
+        asked = stages.Asked(None, "failed", "no text")
     if asked.answer is None:
         return None, [stages.unavailable("summariser", asked, EXCERPTED)]
     sentences = _quotable_sentences(asked.answer, max_chars)
@@ -58,12 +66,12 @@ def generate(
     if not pairs:
         return None, []
     questions = [(premise.text, sentences[number]) for number, premise in pairs]
-    judged = stages.ask(None if gate is None else lambda: gate.judge(questions), len(questions))
+    judged = stages.ask(None if gate is None else lambda: gate.judge(questions, budget), budget, len(questions))
     if judged.answer is None:
         return None, [stages.unavailable("entailment", judged, EXCERPTED)]
     grounds: dict[int, str] = {}
     for (number, premise), verdict in zip(pairs, judged.answer, strict=True):
-        if verdict.entailed and math.isfinite(verdict.margin) and verdict.margin >= LEAST_MARGIN:
+        if passes(verdict, policy):
             grounds.setdefault(number, premise.sha256)
     if not grounds:
         return None, []

@@ -33,9 +33,12 @@ from coatcheck.compaction.navigation import (
     render_handoff,
 )
 from coatcheck.compaction.pieces import Piece
+from coatcheck.compaction.policy import Policy
+from coatcheck.compaction.policy_document import shipped
 from coatcheck.compaction.quotable import Quotable
 from coatcheck.compaction.reading import OpenedWindow
 from coatcheck.compaction.storing import Stored, quotables_of, store
+from coatcheck.domain.budgets import Budget
 from coatcheck.domain.canonical import JsonValue
 from coatcheck.domain.errors import NoProgress
 from coatcheck.domain.messages import PartKind, Role, WireFormat
@@ -48,8 +51,8 @@ from coatcheck.domain.segments import Reduction
 
 __all__ = ["HandoffIdentity", "PlanRequest", "Planner", "handoff_candidates", "render_handoff"]
 
-POLICY_REVISION = "2"
-"""Rises with every change of what is protected, how thresholds stand, where text is cut or what a handoff quotes."""
+PIPELINE_REVISION = "3"
+"""Rises with every change in code of what protects, what a gate lets through, where text is cut or what a handoff quotes."""
 
 _LEAST_HANDOFF_CHARS = 600
 _HANDOFF_SHARE_OF_WINDOW = 0.75
@@ -71,6 +74,8 @@ class PlanRequest:
     known_handoffs: Mapping[str, UUID]
     keys: PlaceholderKeys
     max_message_bytes: int
+    budget: Budget
+    """What the models may take; when it is spent, what they have not said is done without."""
     earlier_lines: Sequence[HandoffLine] = ()
     """The lines of the earlier handoffs as they are stored now, oldest first: the best of them are carried on."""
     must_gain: bool = True
@@ -93,6 +98,7 @@ class Planner:
         self,
         redactor: Redacting,
         *,
+        policy: Policy | None = None,
         router: Router | None = None,
         compressor: Compressor | None = None,
         entailment: EntailmentGate | None = None,
@@ -100,8 +106,11 @@ class Planner:
         count_tokens: TokenCounter | None = None,
         dense_worthy: Callable[[str], bool] | None = None,
     ) -> None:
-        """``dense_worthy`` says which texts an embedder can make something of: the plan warns of those that it cannot."""
+        """``policy`` is the shipped one where none is given. ``dense_worthy`` says which texts an embedder can make something
+        of: the plan warns of those that it cannot.
+        """
         self._redactor = redactor
+        self._policy = policy or shipped()
         self._router = router
         self._compressor = compressor
         self._entailment = entailment
@@ -119,7 +128,8 @@ class Planner:
             "summariser": self._summariser,
         }
         return {
-            "policy": POLICY_REVISION,
+            "pipeline": PIPELINE_REVISION,
+            "policy": self._policy.revision,
             "redaction": self._redactor.revision,
             **{name: model.revision for name, model in models.items() if model is not None},
         }
@@ -133,7 +143,7 @@ class Planner:
         times = window.moments(request.times, request.received_at, len(checked.messages))
         opened = reading.read(checked, times, request.wire, self._redactor, request.keys, request.known_handoffs)
         cut = pieces.cut(opened)
-        decided = self._decide(cut)
+        decided = self._decide(cut, request.budget)
         stored = store(opened, cut, decided.decisions, self._redactor.revision)
         counts, token_warnings = self._count(opened, cut, stored, decided)
         handoff, handoff_warnings = self._navigate(request, opened, cut, stored, counts)
@@ -150,20 +160,20 @@ class Planner:
             revisions=self.revisions,
         )
 
-    def _decide(self, cut: Sequence[Piece]) -> _Decided:
+    def _decide(self, cut: Sequence[Piece], budget: Budget) -> _Decided:
         """Protection, then routing, then reduction; each text once."""
         first_decisions: dict[tuple[Role, PartKind, str], Decision | None] = {}
         for piece in cut:
             key = (piece.part.role, piece.part.kind, piece.text)
             if piece.is_segment and key not in first_decisions:
-                name = protection.protect(*key)
+                name = protection.protect(*key, self._policy.protections)
                 first_decisions[key] = None if name is None else Decision(Route.KEEP, f"protected:{name}", name)
         undecided = list(dict.fromkeys(text for (_, _, text), decision in first_decisions.items() if decision is None))
-        routed, warnings = routing.route(undecided, self._router)
+        routed, warnings = routing.route(undecided, self._router, self._policy, budget)
         by_text = dict(zip(undecided, routed, strict=True))
 
         to_compress = [text for text, decision in by_text.items() if decision.route is Route.COMPRESS]
-        reduced, reduction_warnings = reduction.reduce(to_compress, self._compressor, self._entailment)
+        reduced, reduction_warnings = reduction.reduce(to_compress, self._compressor, self._entailment, self._policy, budget)
         reductions: dict[str, Reduction] = {}
         for text, result in zip(to_compress, reduced, strict=True):
             by_text[text] = result.decision
@@ -217,7 +227,7 @@ class Planner:
 
         quotables = quotables_of(opened, cut, stored)
         room = overview_room(request.identity, counts, max_chars)
-        overview, warnings = generated.generate(quotables, self._summariser, self._entailment, room)
+        overview, warnings = generated.generate(quotables, self._summariser, self._entailment, room, self._policy, request.budget)
         if overview is None:
             overview = _excerpt(quotables, cut, room)
         room = lines_room(request.identity, counts, overview, max_chars)

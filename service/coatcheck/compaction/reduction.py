@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from coatcheck.compaction import fact_guard, stages
+from coatcheck.compaction.policy import Policy
+from coatcheck.domain.budgets import Budget
 from coatcheck.domain.canonical import encode, scalar_text, sha256_hex, sha256_of
 from coatcheck.domain.plans import PlanWarning
 from coatcheck.domain.ports import Compressor, EntailmentGate
-from coatcheck.domain.routes import Decision, Route
+from coatcheck.domain.routes import Decision, Entailment, Route
 from coatcheck.domain.segments import Reduction
-
-LEAST_MARGIN = 0.2
-"""The lead that the verdict "entailment" must have over the next: the label alone is not enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +28,15 @@ class Reduced:
 
 
 def reduce(
-    texts: Sequence[str], compressor: Compressor | None, gate: EntailmentGate | None
+    texts: Sequence[str], compressor: Compressor | None, gate: EntailmentGate | None, policy: Policy, budget: Budget
 ) -> tuple[list[Reduced], list[PlanWarning]]:
     """One result for each text, in one batch for each stage."""
     if not texts:
         return [], []
     readable = [scalar_text(text) for text in texts]
-    proposed = stages.ask(None if compressor is None else lambda: compressor.compress(readable), len(texts))
+    proposed = stages.ask(
+        None if compressor is None else lambda: compressor.compress(readable, policy.reduction_rate, budget), budget, len(texts)
+    )
     if compressor is None or proposed.answer is None:
         warning = stages.unavailable("compressor", proposed, f"{len(texts)} segments kept exact only")
         return [_exact(f"compressor:{proposed.trouble}")] * len(texts), [warning]
@@ -44,7 +45,8 @@ def reduce(
     pairs = [
         (text, proposal) for text, proposal, refusal in zip(readable, proposed.answer, refusals, strict=True) if refusal is None
     ]
-    judged = stages.ask(None if gate is None else lambda: gate.judge(pairs), len(pairs)) if pairs else stages.Asked([])
+    judge = None if gate is None else lambda: gate.judge(pairs, budget)
+    judged = stages.ask(judge, budget, len(pairs)) if pairs else stages.Asked([])
     if gate is None or judged.answer is None:
         warnings = [stages.unavailable("entailment", judged, f"{len(pairs)} segments kept exact only")] if pairs else []
         return [_exact(refusal or f"entailment:{judged.trouble}") for refusal in refusals], warnings
@@ -56,7 +58,7 @@ def reduce(
             results.append(_exact(refusal))
             continue
         verdict = next(verdicts)
-        if not verdict.entailed or not math.isfinite(verdict.margin) or verdict.margin < LEAST_MARGIN:
+        if not passes(verdict, policy):
             results.append(_exact("reduction:unentailed"))
             continue
         raw = encode(proposal)
@@ -71,8 +73,17 @@ def reduce(
     return results, []
 
 
+def passes(verdict: Entailment, policy: Policy) -> bool:
+    """Whether the verdict is "entailment", by the lead that it must have: the label alone is not enough."""
+    if not isinstance(verdict, Entailment) or not isinstance(verdict.margin, float | int):
+        return False
+    return verdict.entailed is True and math.isfinite(verdict.margin) and verdict.margin >= policy.entailment_margin
+
+
 def _refusal(text: str, proposal: str) -> str | None:
     """Why a proposal may not stand for its source, before any model is asked."""
+    if not isinstance(proposal, str):
+        return "reduction:no-text"
     if not proposal.strip():
         return "reduction:empty"
     if len(proposal) >= len(text):

@@ -1,51 +1,74 @@
-"""Which of the unprotected segments a model would keep, compress or drop. A weak, tied or missing opinion keeps."""
+"""Which of the unprotected segments a model would keep, compress or drop. A weak, tied, unfit or missing opinion keeps."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-from coatcheck.compaction import stages
+from coatcheck.compaction import fact_guard, protection, stages
+from coatcheck.compaction.policy import Policy
+from coatcheck.domain.budgets import Budget
 from coatcheck.domain.canonical import scalar_text
 from coatcheck.domain.plans import PlanWarning
 from coatcheck.domain.ports import Router
 from coatcheck.domain.routes import Decision, Route, RouteScore
 
-
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """The least score and lead of an opinion that is followed; leaving text out takes more than shortening it."""
-
-    compress_score: float = 0.6
-    compress_margin: float = 0.15
-    drop_score: float = 0.9
-    drop_margin: float = 0.4
+_LEADS_NOBODY = 1.0
 
 
-def route(
-    texts: Sequence[str], router: Router | None, thresholds: Thresholds | None = None
-) -> tuple[list[Decision], list[PlanWarning]]:
-    """One decision for each text, in one batch."""
+def route(texts: Sequence[str], router: Router | None, policy: Policy, budget: Budget) -> tuple[list[Decision], list[PlanWarning]]:
+    """One decision for each text, in one batch. The texts are of users and assistants: nothing else reaches a model."""
     if not texts:
         return [], []
-    call = None if router is None else lambda: router.route([scalar_text(text) for text in texts])
-    asked = stages.ask(call, len(texts))
+    readable = [scalar_text(text) for text in texts]
+    call = None if router is None else lambda: router.route(readable, policy.label_texts, budget)
+    asked = stages.ask(call, budget, len(texts))
     if asked.answer is None:
         kept = Decision(Route.KEEP, f"router:{asked.trouble}")
         return [kept] * len(texts), [stages.unavailable("router", asked, f"{len(texts)} segments kept")]
-    limits = thresholds or Thresholds()
-    return [_decide(score, limits) for score in asked.answer], []
+    decisions = [_decide(text, scores, policy) for text, scores in zip(texts, asked.answer, strict=True)]
+    unfit = sum(1 for decision in decisions if decision.reason in _UNFIT)
+    return decisions, [PlanWarning("stage-unavailable", f"router: scores that are none; {unfit} segments kept")] if unfit else []
 
 
-def _decide(score: RouteScore, limits: Thresholds) -> Decision:
-    if score.route is Route.KEEP:
+_UNFIT = ("router:wrong-labels", "router:no-scores")
+
+
+def opinion(scores: Mapping[str, float], policy: Policy) -> RouteScore:
+    """The route of the best label with its score, and its lead over the best label of another route."""
+    best_of: dict[Route, float] = {}
+    for label in policy.labels.values():
+        best_of[label.route] = max(best_of.get(label.route, 0.0), scores[label.text])
+    best = max(best_of, key=lambda route: (best_of[route], route is Route.KEEP))
+    others = [score for route, score in best_of.items() if route is not best]
+    return RouteScore(best, best_of[best], best_of[best] - max(others) if others else _LEADS_NOBODY)
+
+
+def _decide(text: str, scores: Mapping[str, float], policy: Policy) -> Decision:
+    if not isinstance(scores, Mapping) or set(scores) != set(policy.label_texts):
+        return Decision(Route.KEEP, "router:wrong-labels")
+    if not all(isinstance(score, float | int) and math.isfinite(score) and 0 <= score <= 1 for score in scores.values()):
+        return Decision(Route.KEEP, "router:no-scores")
+    best = opinion(scores, policy)
+    if best.route is Route.KEEP:
         return Decision(Route.KEEP, "router:keep")
-    dropping = score.route is Route.DROP
-    least_score = limits.drop_score if dropping else limits.compress_score
-    least_margin = limits.drop_margin if dropping else limits.compress_margin
-    if not math.isfinite(score.score) or score.score < least_score:
+    if best.route is Route.DROP and not policy.drop.enabled:
+        return Decision(Route.KEEP, "drop:off")
+    bar = policy.drop.bar if best.route is Route.DROP else policy.compress
+    if best.score < bar.score:
         return Decision(Route.KEEP, "router:weak")
-    if not math.isfinite(score.margin) or score.margin < least_margin:
+    if best.margin < bar.margin:
         return Decision(Route.KEEP, "router:tied")
-    return Decision(score.route, f"router:{score.route.value}")
+    refused = _may_not_be_dropped(text, policy) if best.route is Route.DROP else None
+    return Decision(best.route, f"router:{best.route.value}") if refused is None else Decision(Route.KEEP, refused)
+
+
+def _may_not_be_dropped(text: str, policy: Policy) -> str | None:
+    """Why a text stays whatever the model says: it is long, or it holds something, be it protected by the policy or not."""
+    if len(text) > policy.drop.max_chars:
+        return "drop:long"
+    held = protection.evidence_of(text)
+    if held is not None:
+        return f"drop:holds-{held}"
+    stated = fact_guard.states(text)
+    return f"drop:holds-{stated.value}" if stated is not None else None

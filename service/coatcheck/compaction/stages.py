@@ -6,7 +6,8 @@ from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from coatcheck.domain.errors import StageUnavailable
+from coatcheck.domain.budgets import Budget
+from coatcheck.domain.errors import Overloaded, StageUnavailable
 from coatcheck.domain.plans import PlanWarning
 
 Answer = TypeVar("Answer", bound=Sized)
@@ -14,25 +15,35 @@ Answer = TypeVar("Answer", bound=Sized)
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[Answer]):
-    """The answer, or why there is none: ``unavailable`` (no model, overloaded, late) or ``failed`` (it broke)."""
+    """The answer, or why there is none: ``unavailable`` (no model, overloaded), ``late`` or ``failed`` (it broke)."""
 
     answer: Answer | None
     trouble: str = ""
     detail: str = ""
 
 
-def ask(call: Callable[[], Answer] | None, expected: int | None = None) -> Asked[Answer]:
-    """Calls a stage. ``expected`` is the length that its answer must have."""
+def ask(call: Callable[[], Answer] | None, budget: Budget | None = None, expected: int | None = None) -> Asked[Answer]:
+    """Calls a stage, within the budget of models where it is one. ``expected`` is the length that its answer must have."""
     if call is None:
         return Asked(None, "unavailable", "model not installed")
+    if budget is not None and budget.left_s() <= 0:
+        return Asked(None, "late", "no time was left")
     try:
         answer = call()
-    except StageUnavailable as error:
+    except (StageUnavailable, Overloaded) as error:
+        if budget is not None and budget.left_s() <= 0:
+            return Asked(None, "late", "no answer in time")
         return Asked(None, "unavailable", error.detail)
     except Exception as error:  # A model may break in any way its libraries know; what it did is recorded, the text is kept.
         return Asked(None, "failed", type(error).__name__)
-    if expected is not None and len(answer) != expected:
-        return Asked(None, "failed", f"{len(answer)} answers to {expected} questions")
+    if budget is not None and budget.left_s() <= 0:
+        return Asked(None, "late", "the answer came too late")
+    try:
+        count = len(answer)
+    except TypeError:
+        return Asked(None, "failed", "no answer")
+    if expected is not None and count != expected:
+        return Asked(None, "failed", f"{count} answers to {expected} questions")
     return Asked(answer)
 
 

@@ -11,11 +11,12 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from coatcheck.domain.budgets import Budget
 from coatcheck.domain.canonical import JsonObject, JsonValue, Path
 from coatcheck.domain.messages import Reading, WireFormat
 from coatcheck.domain.passages import IndexHit, IndexPoint, RecallFilter, SparseVector, StoredPoint
 from coatcheck.domain.placeholders import PlaceholderKeys
-from coatcheck.domain.routes import Entailment, RouteScore
+from coatcheck.domain.routes import Entailment
 from coatcheck.domain.scopes import Scope, TenantScope
 
 
@@ -87,35 +88,39 @@ class TokenCounter(Protocol):
 
 
 class Router(Protocol):
-    """Scores texts for KEEP, COMPRESS or DROP, in one batch. Raises StageUnavailable."""
+    """Scores texts against labels, in one batch. Raises StageUnavailable, Overloaded; answers within the budget."""
 
     revision: str
 
-    def route(self, texts: Sequence[str]) -> list[RouteScore]: ...
+    def route(self, texts: Sequence[str], labels: Sequence[str], budget: Budget) -> list[Mapping[str, float]]:
+        """For each text the score in [0, 1] of every label."""
+        ...
 
 
 class Compressor(Protocol):
-    """Proposes a shorter form of each text. Raises StageUnavailable."""
+    """Proposes a shorter form of each text. Raises StageUnavailable, Overloaded; answers within the budget."""
 
     revision: str
 
-    def compress(self, texts: Sequence[str]) -> list[str]: ...
+    def compress(self, texts: Sequence[str], rate: float, budget: Budget) -> list[str]:
+        """``rate`` is the share of the tokens to stay, in (0, 1)."""
+        ...
 
 
 class EntailmentGate(Protocol):
-    """Judges (premise, hypothesis) pairs. Raises StageUnavailable."""
+    """Judges (premise, hypothesis) pairs. Raises StageUnavailable, Overloaded; answers within the budget."""
 
     revision: str
 
-    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Entailment]: ...
+    def judge(self, pairs: Sequence[tuple[str, str]], budget: Budget) -> list[Entailment]: ...
 
 
 class Summariser(Protocol):
-    """Writes an overview of a window's texts, at most ``max_chars`` code points. Raises StageUnavailable."""
+    """Writes an overview of a window's texts, at most ``max_chars`` code points. Raises StageUnavailable, Overloaded."""
 
     revision: str
 
-    def summarise(self, texts: Sequence[str], max_chars: int) -> str: ...
+    def summarise(self, texts: Sequence[str], max_chars: int, budget: Budget) -> str: ...
 
 
 class Embedder(Protocol):

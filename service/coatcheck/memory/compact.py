@@ -17,6 +17,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from coatcheck.compaction.planner import HandoffIdentity, PlanRequest, handoff_candidates
+from coatcheck.domain.budgets import Budget
 from coatcheck.domain.canonical import JsonValue
 from coatcheck.domain.errors import (
     Draining,
@@ -54,6 +55,8 @@ from coatcheck.store.database import ReadTransaction
 from coatcheck_client.wire import CompactionRequest, CompactionResponse
 
 SAME_REQUEST_POLL_S = 0.1
+_MODELS_SHARE = 0.6
+"""Of a request's deadline, when the models that shorten text have answered or are done without: storing takes the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,8 @@ class _Asked:
     wire: WireFormat
     keys: Sequence[RequestKey]
     """Today's first."""
+    began: float
+    """When the request came, on the monotonic clock."""
 
     @property
     def request(self) -> CompactionRequest:
@@ -125,7 +130,8 @@ class Compact:
         request = command.request
         window = request.window
         wire = detect(window.messages, window.system) if window.format == "auto" else get(window.format)
-        return _Asked(context, command, wire, request_keys(self._parts.keyring, context, request, command.idempotency_key))
+        keys = request_keys(self._parts.keyring, context, request, command.idempotency_key)
+        return _Asked(context, command, wire, keys, time.monotonic())
 
     async def _work(self, asked: _Asked, flight: str) -> Compacted:
         try:
@@ -242,6 +248,7 @@ class Compact:
             earlier_lines=earlier.lines,
             keys=self._parts.keyring.placeholder_keys(context.tenant_id, session.session_id),
             max_message_bytes=self._parts.settings.max_message_bytes,
+            budget=Budget(context.tenant_id, asked.began + asked.command.deadline_s * _MODELS_SHARE),
         )
         async with self._planning.of(context.tenant_id), self._parts.working.of(context.tenant_id):
             started = time.monotonic()

@@ -9,6 +9,7 @@ from typing import Protocol
 from uuid import UUID
 
 from coatcheck.compaction.planner import HandoffIdentity, PlanRequest, handoff_candidates
+from coatcheck.domain.budgets import Budget
 from coatcheck.domain.canonical import JsonValue, to_sorted_bytes
 from coatcheck.domain.errors import NotFound
 from coatcheck.domain.messages import WindowFormat
@@ -188,5 +189,6 @@ class Importer:
             earlier_lines=earlier.lines,
             keys=self._parts.keyring.placeholder_keys(context.tenant_id, session.session_id),
             max_message_bytes=self._parts.settings.max_message_bytes,
+            budget=Budget.of(context.tenant_id, self._parts.settings.stage_limit_s),
         )
         return await asyncio.to_thread(self._parts.planner.plan, request)

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from coatcheck.compaction.planner import HandoffIdentity, PlanRequest
 from coatcheck.compaction.window import rebuild
+from coatcheck.domain.budgets import Budget
 from coatcheck.domain.canonical import sha256_of
 from coatcheck.domain.errors import CoatcheckError, RedactionFailed
 from coatcheck.domain.outbox import OutboxItem, OutboxKind
@@ -109,6 +110,7 @@ class Rescan:
             earlier_lines=lines,
             keys=self._parts.keyring.placeholder_keys(scope.tenant_id, session.session_id),
             max_message_bytes=2 * self._parts.settings.max_message_bytes,
+            budget=Budget.of(scope.tenant_id, self._parts.settings.stage_limit_s),
             must_gain=False,
         )
         return await asyncio.to_thread(self._parts.planner.plan, request)

@@ -1,0 +1,165 @@
+"""The model stages through the HTTP door: what each entry says of its route, and that no trouble of a model costs any text.
+
+The models are the tests' own: they stand for what runs outside of the service.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+import pytest
+
+from coatcheck.app.models import Shortening
+from coatcheck.domain.budgets import Budget
+from coatcheck.domain.errors import RefusedToStart, StageUnavailable
+from coatcheck.domain.ports import Compressor, EntailmentGate, Router
+from coatcheck.domain.routes import Route, RouteScore
+from tests import apps
+from tests.compaction.making import Absent, OverlapGate, TableRouter, WordDropper, prose
+
+CHATTER = "how nice that is, well done"
+COMPRESS = RouteScore(Route.COMPRESS, 0.9, 0.8)
+DROP = RouteScore(Route.DROP, 0.99, 0.9)
+LONG = f"{prose(30)} It is not loud there."
+WINDOW = [
+    {"role": "user", "content": "The port is 8443 and it stays."},
+    {"role": "assistant", "content": CHATTER},
+    {"role": "user", "content": LONG},
+]
+
+
+@asynccontextmanager
+async def _serving(
+    database_url: str, folder: Path, models: Shortening, policy: str | None = None, **overrides: object
+) -> AsyncIterator[httpx.AsyncClient]:
+    if policy is not None:
+        (folder / "policy.yaml").write_text(policy, "utf-8")
+        overrides["policy"] = folder / "policy.yaml"
+    async with apps.foundations(database_url, folder, **overrides) as on:
+        with_models = dataclasses.replace(on, models=dataclasses.replace(on.models, shortening=models))
+        async with apps.app_on(with_models, alone=True) as app, apps.client(app, await apps.new_tenant(app)) as http:
+            yield http
+
+
+async def _compacted(http: httpx.AsyncClient, **headers: str) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
+    """The answer, the entries with their texts, and the manifest."""
+    answer = await http.post("/v1/compactions", json={"session": "s", "window": {"messages": WINDOW}}, headers=headers)
+    assert answer.status_code == 201, answer.text
+    manifest = f"/v1/manifests/{answer.json()['manifest_id']}"
+    entries = (await http.get(f"{manifest}/entries", params={"text": "true"})).json()["entries"]
+    return answer.json(), entries, (await http.get(manifest)).json()
+
+
+def _models(
+    router: Router | None = None, compressor: Compressor | None = None, entailment: EntailmentGate | None = None
+) -> Shortening:
+    return Shortening(
+        router or TableRouter({"garden": COMPRESS, "nice": DROP}),
+        compressor or WordDropper(("slowly",)),
+        entailment or OverlapGate(),
+    )
+
+
+async def test_a_text_that_passes_both_gates_is_compressed_and_can_still_be_read_exactly(database_url: str, tmp_path: Path) -> None:
+    async with _serving(database_url, tmp_path, _models()) as http:
+        answer, entries, manifest = await _compacted(http)
+
+        assert [(e["route"], e["reason"]) for e in entries] == [
+            ("keep", "protected:address"),
+            ("keep", "drop:off"),
+            ("compress", "reduction:accepted"),
+        ]
+        assert answer["segments"] == {"total": 3, "keep": 2, "compress": 1, "drop": 0, "already_stored": 0}
+        assert [e["text"] for e in entries] == [m["content"] for m in WINDOW]
+        assert entries[2]["reduced_sha256"]
+        assert manifest["revisions"]["policy"].startswith("3-")
+        assert {manifest["revisions"][name] for name in ("router", "compressor", "entailment")} == {
+            "table-router/1", "word-dropper/1", "overlap-gate/1"
+        }  # fmt: skip
+
+
+async def test_with_a_policy_that_drops_the_tombstone_stands_where_the_text_stood(database_url: str, tmp_path: Path) -> None:
+    policy = 'version: "mine"\nrouting: {drop: {enabled: true}}\n'
+    async with _serving(database_url, tmp_path, _models(), policy) as http:
+        answer, entries, manifest = await _compacted(http)
+        window = (await http.get(f"/v1/manifests/{answer['manifest_id']}/window")).json()
+
+    assert (entries[1]["route"], entries[1]["reason"], entries[1]["role"]) == ("drop", "router:drop", "assistant")
+    assert (entries[1]["chars"], entries[1]["text"]) == (len(CHATTER), None)
+    assert answer["segments"]["drop"] == 1
+    assert window["messages"][1]["content"] == f"[DROPPED: {len(CHATTER)} characters]"
+    assert manifest["revisions"]["policy"].startswith("mine-")
+
+
+@dataclasses.dataclass
+class _Standing:
+    """A model that stands still for as long as it has, and is given up by its worker then."""
+
+    revision: str = "standing/1"
+
+    def route(self, texts: Sequence[str], labels: Sequence[str], budget: Budget) -> list[Mapping[str, float]]:
+        time.sleep(max(0.0, budget.left_s()))
+        raise StageUnavailable("no answer in time")
+
+    def compress(self, texts: Sequence[str], rate: float, budget: Budget) -> list[str]:
+        self.route(texts, (), budget)
+        return []
+
+
+class _Nothing(TableRouter):
+    def route(self, texts: Sequence[str], labels: Sequence[str], budget: Budget) -> list[Mapping[str, float]]:
+        return cast(list[Mapping[str, float]], None)
+
+
+class _NotANumber(TableRouter):
+    def route(self, texts: Sequence[str], labels: Sequence[str], budget: Budget) -> list[Mapping[str, float]]:
+        return [dict.fromkeys(labels, float("nan")) for _ in texts]
+
+
+class _OtherLabels(TableRouter):
+    def route(self, texts: Sequence[str], labels: Sequence[str], budget: Budget) -> list[Mapping[str, float]]:
+        return [{"LABEL_0": 1.0} for _ in texts]
+
+
+@pytest.mark.parametrize(
+    ("models", "reason"),
+    [
+        (Shortening(), "router:unavailable"),
+        (_models(router=Absent(RuntimeError("broken"))), "router:failed"),
+        (_models(router=Absent(MemoryError())), "router:failed"),
+        (_models(router=_Nothing({})), "router:failed"),
+        (_models(router=_NotANumber({})), "router:no-scores"),
+        (_models(router=_OtherLabels({})), "router:wrong-labels"),
+        (_models(router=_Standing()), "router:late"),
+        (_models(compressor=Absent(RuntimeError("broken"))), "compressor:failed"),
+        (_models(compressor=_Standing()), "compressor:late"),
+        (_models(compressor=WordDropper(("slowly", "not"))), "reduction:fact-missing:negation"),
+        (Shortening(TableRouter({"garden": COMPRESS}), WordDropper(("slowly",))), "entailment:unavailable"),
+        (_models(entailment=Absent(RuntimeError("broken"))), "entailment:failed"),
+        (_models(entailment=OverlapGate(margin=float("nan"))), "reduction:unentailed"),
+    ],
+)
+async def test_whatever_becomes_of_a_model_the_exact_text_is_kept_with_the_reason_within_the_deadline(
+    database_url: str, tmp_path: Path, models: Shortening, reason: str
+) -> None:
+    async with _serving(database_url, tmp_path, models) as http:
+        started = time.monotonic()
+        answer, entries, _ = await _compacted(http, **{"Coatcheck-Deadline": "6"})
+        took_s = time.monotonic() - started
+
+    assert (entries[2]["route"], entries[2]["reason"], entries[2]["text"]) == ("keep", reason, LONG)
+    assert {e["route"] for e in entries} == {"keep"}
+    assert took_s < 6
+    assert answer["segments"]["keep"] == 3
+
+
+async def test_a_policy_that_does_not_fit_refuses_to_start(database_url: str, tmp_path: Path) -> None:
+    with pytest.raises(RefusedToStart, match=r"COATCHECK_POLICY.*reduction\.rate"):
+        async with _serving(database_url, tmp_path, Shortening(), 'version: "4"\nreduction: {rate: 2}\n'):
+            pass
