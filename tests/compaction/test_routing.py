@@ -20,7 +20,7 @@ from coatcheck.domain.ports import Router
 from coatcheck.domain.routes import Decision, Route, RouteScore
 from tests.compaction.making import Absent, TableRouter, dropping, prose, scores
 
-PLENTY = Budget.of(UUID(int=1), 60)
+PLENTY = Budget(UUID(int=1), math.inf)
 
 
 @dataclasses.dataclass
