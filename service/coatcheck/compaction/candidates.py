@@ -88,13 +88,10 @@ def by_signal(quotables: Sequence[Quotable], focus: str | None) -> list[Mark]:
 def by_identifier(quotables: Sequence[Quotable]) -> list[Candidate]:
     """For each segment its line with most identifiers, else its first."""
     found: list[Candidate] = []
-    counts: dict[str, int] = {}
     for order, quotable in enumerate(quotables):
         most, start, end = -1, 0, 0
         for line_start, line_end, line in _first_lines(quotable.text, _LINE_CHARS):
-            count = counts.get(line)
-            if count is None:
-                count = counts[line] = evidence.identifiers(line)
+            count = evidence.identifiers(line, most + 1)
             if count > most:
                 most, start, end = count, line_start, line_end
         if most < 0:

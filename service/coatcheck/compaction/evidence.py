@@ -32,7 +32,8 @@ _PORT_WORD = re.compile(r"(?:ports?\b|порт|端口)\D{0,12}\d{2,5}")
 _EMAIL = re.compile(r"@(?<=[\w.+-]@)[\w-]{1,63}\.[A-Za-z]")
 _VERSION = re.compile(r"\.(?<=\d\.)\d{1,6}\.\d|v(?:(?<!\wv)\d{1,4}\b|ersions?\W{0,3}v?\d)|верси\w{1,2}\W{0,3}v?\d|版本\W{0,3}v?\d")
 _UNIT = re.compile(
-    r"[\d$€£¥₽](?:(?<=\d)(?!\d)[ \u00a0]?(?:%|‰|°|[kmgtp]i?b(?:/s|ps|it)?\b|bytes?\b|[mnµu]?s\b|sec(?:onds?)?\b|"
+    r"[\d$€£¥₽](?:(?<=\d)(?!\d)[ \u00a0]?(?![\s!-$&-/:-@\[-`{-~])"  # most digits stand before a sign, and no unit begins with one
+    r"(?:%|‰|°|[kmgtp]i?b(?:/s|ps|it)?\b|bytes?\b|[mnµu]?s\b|sec(?:onds?)?\b|"
     r"min(?:utes?)?\b|h(?:ours?|rs?)?\b|"
     r"days?\b|weeks?\b|months?\b|years?\b|[mkg]?hz\b|fps\b|rpm\b|rps\b|qps\b|px\b|[cmk]?m\b|k?g\b|k?w\b|v\b|tokens?\b|"
     r"requests?\b|users?\b|usd\b|eur\b|rub\b|"
@@ -77,20 +78,22 @@ _WITH_DIGITS = (
     ("hash", _HASH),
 )
 
-_IDENTIFIERS = (("", _PATH), (".", _FILE), ("@", _EMAIL), ("://", _URL))
+_IDENTIFIERS = (("@", _EMAIL), ("://", _URL), (".", _FILE), ("", _PATH))
 """Each with what a text must hold for a match, where that is one thing: looking for it costs a fifth of a search."""
 _IDENTIFIERS_WITH_DIGITS = (
-    ("", _UNIT),
-    (".", _IPV4),
-    (":", _PORT),
     ("", _PORT_WORD),
     (":", _IPV6),
-    ("", _DATE),
+    (".", _IPV4),
+    (":", _PORT),
     ("", _VERSION),
     ("", _NUMBERED_ID),
+    ("", _DATE),
     ("-", _UUID),
+    *_IDENTIFIERS,
     ("", _HASH),
+    ("", _UNIT),
 )
+"""The cheapest and rarest first: a line that cannot have enough of them is given up early."""
 
 
 NAMES = frozenset({"code-fence", "error", *(name for name, _ in _ANYWHERE), *(name for name, _ in _WITH_DIGITS)})
@@ -118,8 +121,18 @@ def find(text: str, lowered: str, names: frozenset[str] = NAMES) -> str | None:
     return None
 
 
-def identifiers(line: str) -> int:
-    """How many kinds of identifiers a line holds that somebody may ask for later: addresses, hashes, versions, paths, ids."""
+def identifiers(line: str, least: int = 0) -> int:
+    """How many kinds of identifiers a line holds that somebody may ask for later: addresses, hashes, versions, paths, ids.
+
+    Where there are fewer than ``least``, that is not counted to its end, and 0.
+    """
     lowered = line.lower()
-    kinds = _IDENTIFIERS + _IDENTIFIERS_WITH_DIGITS if _NUMBER.search(line) else _IDENTIFIERS
-    return len([sign for sign, pattern in kinds if sign in lowered and pattern.search(lowered)])
+    kinds = _IDENTIFIERS_WITH_DIGITS if _NUMBER.search(line) else _IDENTIFIERS
+    possible = [pattern for sign, pattern in kinds if sign in lowered]
+    to_spare = len(possible) - least
+    for pattern in possible:
+        if to_spare < 0:
+            return 0
+        if not pattern.search(lowered):
+            to_spare -= 1
+    return least + to_spare

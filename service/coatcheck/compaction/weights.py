@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from typing import TYPE_CHECKING
 
 from coatcheck.compaction.lexicon import Signal
+from coatcheck.domain.canonical import encode, scalar_text
 from coatcheck.domain.messages import PartKind, Role
+
+if TYPE_CHECKING:
+    from ahocorasick_rs import AhoCorasick
 
 _WEIGHTS: dict[Signal, dict[str, int]] = {
     Signal.PROHIBITION: {"user": 92, "system": 80, "assistant": 62, "tool": 34},
@@ -37,7 +43,7 @@ _STRONG_ERRORS = tuple(
         *((word, "") for word in ("失败", "超时")),
     )
 )
-"""Each with the word that it starts with: looking for that first is a third of the cost of one pattern for all of them."""
+"""Each with the word that it starts with."""
 _LISTING = re.compile(r"\s*\d{1,6}\s?(?:→|\||\t|: )|\s*[-+@]{2,3} |\s*[-+]\s{2,}\S")
 """A numbered line of a file, or a line of a diff."""
 _CODE_BEGINS = re.compile(
@@ -47,7 +53,7 @@ _CODE_BEGINS = re.compile(
 )
 _CODE_ENDS = frozenset(":;{}()[]=,>")
 _JSON = re.compile(r"\s*(?:\{\s*\"|\[\s*[{\"])")
-_SYMBOLS = str.maketrans("", "", "{}()[]<>=;|%$&\\\"'`_~^")
+_SYMBOLS = b"{}()[]<>=;|%$&\\\"'`_~^"
 _SYMBOL_SHARE_OF_CODE = 0.13
 """Measured on lines of Python, Elixir, TypeScript and shell against prose and log lines: code 0.13 to 0.35, others below 0.1."""
 
@@ -83,12 +89,17 @@ def identifier_weight(identifiers: int) -> float:
     return _IDENTIFIER_BASE + _IDENTIFIER_EACH * identifiers if identifiers else 0.0
 
 
+@cache
+def _words_of_strong_errors() -> AhoCorasick:
+    from ahocorasick_rs import AhoCorasick
+
+    return AhoCorasick([word for word, _ in _STRONG_ERRORS])
+
+
 def _is_strong_error(line: str) -> bool:
     lowered = line.lower()
-    for word, pattern in _STRONG_ERRORS:  # noqa: SIM110 - half as dear as any() with a generator
-        if word in lowered and pattern.search(lowered):
-            return True
-    return False
+    places = _words_of_strong_errors().find_matches_as_indexes(scalar_text(lowered), overlapping=True)
+    return any(_STRONG_ERRORS[number][1].match(lowered, start) for number, start, _ in places)
 
 
 def _is_code(line: str) -> bool:
@@ -99,4 +110,5 @@ def _is_code(line: str) -> bool:
         return True
     if stripped[-1] in _CODE_ENDS and _CODE_BEGINS.match(stripped):
         return True
-    return len(stripped) - len(stripped.translate(_SYMBOLS)) > _SYMBOL_SHARE_OF_CODE * len(stripped)
+    raw = encode(stripped)
+    return len(raw) - len(raw.translate(None, _SYMBOLS)) > _SYMBOL_SHARE_OF_CODE * len(stripped)
