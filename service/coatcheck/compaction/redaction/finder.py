@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from coatcheck.compaction.redaction.assignments import kind_under_key
 from coatcheck.compaction.redaction.detector import Detector, Hit
 from coatcheck.compaction.redaction.filters import Secret, cover_unasked, judge
+from coatcheck.compaction.redaction.names import NameClass, classify
 from coatcheck.compaction.redaction.private_keys import find_private_keys
 from coatcheck.compaction.redaction.shapes import is_hash_or_uuid, is_opaque
 from coatcheck.compaction.redaction.values import MAX_BARE_CHARS, read
@@ -50,8 +52,7 @@ class Covered:
     rank: int
 
 
-@value
-class Leaf:
+class Leaf(NamedTuple):
     """A text to search, and the key that it stands under, if any."""
 
     text: str
@@ -64,6 +65,8 @@ def find(detector: Detector, leaves: Sequence[Leaf]) -> list[list[Covered]]:
     found: list[list[Covered]] = [[] for _ in leaves]
     split = []
     for (number, view), hits in zip(views, detector.scan([view.text for _, view in views]), strict=True):
+        if not hits:
+            continue
         found[number].extend(_covered(view, _secrets(view.text, hits)))
         if any(_is_split(view.text, hit) for hit in hits):
             whole = joined(view)
@@ -189,6 +192,8 @@ def _begins_inside(cover: Covered, placeholders: list[tuple[int, int]]) -> bool:
 
 def _under_key(text: str, key: str) -> list[Covered]:
     """A value that its key alone makes a secret."""
+    if classify(key)[0] is NameClass.NOTHING:
+        return []
     content = PLACEHOLDER.sub("", text).strip()
     kind = kind_under_key(key, content[:MAX_BARE_CHARS]) if content else None
     if not kind:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import platformdirs
 from coatcheck.compaction.redaction.detector import Detector
 from coatcheck.compaction.redaction.finder import Leaf
 from coatcheck.compaction.redaction.nested import key_of, with_key, with_value
-from coatcheck.compaction.redaction.settling import Settled, settle, settle_beside
+from coatcheck.compaction.redaction.settling import NO_SECRETS, Settled, settle, settle_beside
 from coatcheck.domain.canonical import JsonObject, JsonValue, pointer, value_at
 from coatcheck.domain.canonical import Path as JsonPath
 from coatcheck.domain.errors import FieldError, InvalidRequest
@@ -37,7 +37,7 @@ class RedactedText:
     """A text without its secrets, and how many of each kind went."""
 
     text: str
-    counts: Counter[str]
+    counts: Mapping[str, int]
 
 
 @value
@@ -45,7 +45,7 @@ class RedactedMessage:
     """A message without its secrets, and how many of each kind went."""
 
     message: JsonObject
-    counts: Counter[str]
+    counts: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class RedactedSystem:
     """The system field's value without its secrets, and how many of each kind went."""
 
     system: JsonValue
-    counts: Counter[str]
+    counts: Mapping[str, int]
 
 
 class Redactor:
@@ -111,7 +111,7 @@ class Redactor:
 
     def _redact(
         self, wire: WireFormat, documents: Sequence[tuple[JsonValue, Iterable[Field], JsonPath]], keys: PlaceholderKeys
-    ) -> list[tuple[JsonValue, Counter[str]]]:
+    ) -> list[tuple[JsonValue, Mapping[str, int]]]:
         """Documents, each with its fields and where it stands."""
         content: list[list[Field]] = []
         watched: list[list[tuple[Field, Leaf]]] = []
@@ -129,13 +129,13 @@ class Redactor:
             watched.append(_checked(document, structural, at))
         settled, seen = settle_beside(self._detector, leaves, [leaf for of_one in watched for _, leaf in of_one], keys)
         texts, beside = iter(settled), iter(seen)
-        redacted: list[tuple[JsonValue, Counter[str]]] = []
+        redacted: list[tuple[JsonValue, Mapping[str, int]]] = []
         for (document, _, at), of_content, structure in zip(documents, content, watched, strict=True):
             for field, _ in structure:
                 if any(cover.rank <= _SELF_EVIDENT for cover in next(beside)):
                     raise _refused(at, field, "This value looks like a secret, and may not be rewritten.")
             changed = [(field, text) for field in of_content if (text := next(texts)).counts]
-            redacted.append(_rebuilt(wire, document, changed) if changed else (document, Counter()))
+            redacted.append(_rebuilt(wire, document, changed) if changed else (document, NO_SECRETS))
         return redacted
 
 
@@ -149,7 +149,7 @@ def warm(cache_dir: Path | None = None) -> None:
     Redactor(cache_dir).warm()
 
 
-def _redacted_message(redacted: JsonValue, counts: Counter[str]) -> RedactedMessage:
+def _redacted_message(redacted: JsonValue, counts: Mapping[str, int]) -> RedactedMessage:
     if not isinstance(redacted, dict):
         raise TypeError("a message stays an object")
     return RedactedMessage(redacted, counts)
@@ -186,7 +186,7 @@ def _refused(at: JsonPath, field: Field, detail: str) -> InvalidRequest:
     return InvalidRequest(detail, errors=[FieldError(pointer((*at, *field.path)), detail)])
 
 
-def _rebuilt(wire: WireFormat, document: JsonValue, changed: list[tuple[Field, Settled]]) -> tuple[JsonValue, Counter[str]]:
+def _rebuilt(wire: WireFormat, document: JsonValue, changed: list[tuple[Field, Settled]]) -> tuple[JsonValue, Mapping[str, int]]:
     """Values first, then whole thinking blocks, then keys, the deepest first: paths name the document as it was."""
     counts: Counter[str] = Counter()
     blocks: set[JsonPath] = set()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from coatcheck.compaction.redaction.detector import Detector
 from coatcheck.compaction.redaction.filters import OPERATORS_RANK
@@ -31,7 +32,10 @@ class Settled:
     """A text without its secrets, and how many of each kind went."""
 
     text: str
-    counts: Counter[str]
+    counts: Mapping[str, int]
+
+
+NO_SECRETS: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -51,7 +55,26 @@ def settle(detector: Detector, leaves: Sequence[Leaf], keys: PlaceholderKeys) ->
 def settle_beside(
     detector: Detector, leaves: Sequence[Leaf], watched: Sequence[Leaf], keys: PlaceholderKeys
 ) -> tuple[list[Settled], list[list[Covered]]]:
-    """As ``settle``; and what stands in texts that are only watched and never rewritten, from the same scan."""
+    """As ``settle``; and what stands in texts that are only watched and never rewritten, from the same scan.
+
+    What comes again and again (a tool's name, a key, an id) is searched once.
+    """
+    distinct, places = _distinct(leaves)
+    distinct_watched, watched_places = _distinct(watched)
+    settled, seen = _settle(detector, distinct, distinct_watched, keys)
+    return [settled[place] for place in places], [seen[place] for place in watched_places]
+
+
+def _distinct(leaves: Sequence[Leaf]) -> tuple[list[Leaf], list[int]]:
+    """Each leaf once, and which of them stands at each place."""
+    numbers: dict[Leaf, int] = {}
+    places = [numbers.setdefault(leaf, len(numbers)) for leaf in leaves]
+    return list(numbers), places
+
+
+def _settle(
+    detector: Detector, leaves: Sequence[Leaf], watched: Sequence[Leaf], keys: PlaceholderKeys
+) -> tuple[list[Settled], list[list[Covered]]]:
     texts = [leaf.text for leaf in leaves]
     counts: dict[int, Counter[str]] = {}
     seen: list[list[Covered]] = []
@@ -69,7 +92,7 @@ def settle_beside(
                 texts[number] = text
                 changed.append(number)
         if not changed:
-            return [Settled(text, counts.get(number, Counter())) for number, text in enumerate(texts)], seen
+            return [Settled(text, counts.get(number, NO_SECRETS)) for number, text in enumerate(texts)], seen
         pending = changed
     raise RedactionFailed("A text holds secrets in more layers than can be taken apart.")
 
