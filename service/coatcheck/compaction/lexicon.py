@@ -119,7 +119,8 @@ _STRONG_CORRECTION = frozenset(
     )
 )  # fmt: skip
 
-_PUNCTUATION = "".join(chr(c) if chr(c).isalnum() or chr(c) in "'-_" else " " for c in range(128))
+_WORD_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789'-_")
+_PUNCTUATION = "".join(chr(c) if chr(c) in _WORD_CHARACTERS else " " for c in range(128))
 
 
 @value
@@ -179,7 +180,7 @@ def hits(lowered: str, signals: frozenset[Signal] = frozenset(Signal), *, limit:
         phrase = _PHRASES[number]
         if number != current:
             current, reach, left = number, 0, limit if phrase.signal in signals else 0
-            if left and phrase.first_word:
+            if left and phrase.first_word and not _is_word(lowered, start, start + len(phrase.first_word)):
                 words = _words(lowered) if words is None else words
                 left = limit if phrase.first_word in words else 0
         if left and start >= reach:
@@ -200,6 +201,10 @@ def states_a_rule(lowered: str) -> Signal | None:
             return hit.signal
         found = found or hit.signal
     return found
+
+
+def _is_word(lowered: str, start: int, end: int) -> bool:
+    return (start == 0 or lowered[start - 1] not in _WORD_CHARACTERS) and lowered[end : end + 1] not in _WORD_CHARACTERS
 
 
 def _words(lowered: str) -> set[str]:

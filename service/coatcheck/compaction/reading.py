@@ -52,14 +52,17 @@ def read(
         opening.add(Message("system", frame(system, sites), times[0], is_system_field=True), sites, spans)
 
     redacted = opening.redact_messages(window, wire, redactor, keys)
+    unchanged = [now is before for (now, _), before in zip(redacted, window.messages, strict=True)]
     sites_by_message = [
-        reading.sites if now is before else wire.read(now).sites
-        for (now, _), before, reading in zip(redacted, window.messages, window.readings, strict=True)
+        reading.sites if same else wire.read(message).sites
+        for (message, _), same, reading in zip(redacted, unchanged, window.readings, strict=True)
     ]
-    links_by_message = pair(sites_by_message)
-    for (message, spans), sites, links, time in zip(redacted, sites_by_message, links_by_message, times, strict=True):
-        parts = tuple(_linked(part, link) for part, link in zip(frame(message, sites), links, strict=True))
-        opening.add(Message(wire.role(message), parts, time), sites, spans)
+    links_by_message = window.links if all(unchanged) else pair(sites_by_message)
+    for index, (message, spans) in enumerate(redacted):
+        sites, links = sites_by_message[index], links_by_message[index]
+        framed = frame(message, sites, window.canonical[index] if unchanged[index] else None)
+        parts = tuple(_linked(part, link) for part, link in zip(framed, links, strict=True))
+        opening.add(Message(wire.role(message), parts, times[index]), sites, spans)
     return OpenedWindow(tuple(opening.messages), opening.handoffs, opening.redactions)
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 
-from coatcheck.compaction.pairing import pair
-from coatcheck.domain.canonical import JsonObject, JsonValue, Path, parse_text, pointer, to_bytes, to_text, value_at
+from coatcheck.compaction.pairing import Link, pair
+from coatcheck.domain.canonical import JsonObject, JsonValue, Path, encode, parse_text, pointer, to_text, value_at
 from coatcheck.domain.entries import Entry
 from coatcheck.domain.errors import EmptyWindow, FieldError, InvalidRequest, TooLarge
 from coatcheck.domain.messages import PartKind, Reading, Site, WireFormat, encode_in_message
@@ -30,6 +30,10 @@ class CheckedWindow:
     messages: tuple[JsonObject, ...]
     readings: tuple[Reading, ...]
     """Of each message."""
+    canonical: tuple[str, ...]
+    """The text of each message."""
+    links: Sequence[Sequence[Link | None]]
+    """Of each message's sites."""
     system: JsonValue
 
 
@@ -39,17 +43,18 @@ def check(wire: WireFormat, messages: Sequence[JsonValue], system: JsonValue, ma
     Raises TooLarge, InvalidRequest, InvalidWindow or EmptyWindow, each with the JSON pointer of the message.
     """
     checked: list[JsonObject] = []
+    canonical: list[str] = []
     for index, message in enumerate(messages):
         at = (*MESSAGES, index)
-        _check_size(message, at, max_message_bytes)
+        canonical.append(_sized(message, at, max_message_bytes))
         checked.append(wire.check(message, at))
-    _check_size(system, SYSTEM, max_message_bytes)
+    _sized(system, SYSTEM, max_message_bytes)
     wire.check_system(system, SYSTEM)
     readings = tuple(wire.read(message) for message in checked)
     if all(_is_empty(message, reading.sites) for message, reading in zip(checked, readings, strict=True)):
         raise EmptyWindow(errors=[FieldError(pointer(MESSAGES), "No message in the window has any content.")])
-    pair([reading.sites for reading in readings])
-    return CheckedWindow(tuple(checked), readings, system)
+    links = pair([reading.sites for reading in readings])
+    return CheckedWindow(tuple(checked), readings, tuple(canonical), links, system)
 
 
 def moments(times: Sequence[datetime | None] | None, received_at: datetime, count: int) -> list[datetime]:
@@ -110,14 +115,17 @@ def _mark(dropped: bool, chars: int) -> str:
     return f"[{'DROPPED' if dropped else 'MISSING'}: {chars} characters]"
 
 
-def _check_size(value: JsonValue, at: Path, max_message_bytes: int) -> None:
+def _sized(value: JsonValue, at: Path, max_message_bytes: int) -> str:
+    """The canonical text of a value that is not too large."""
     try:
-        size_bytes = len(to_bytes(value))
+        text = to_text(value)
     except RecursionError as error:
         raise InvalidRequest(errors=[FieldError(pointer(at), "This is nested too deeply.")]) from error
+    size_bytes = len(text) if text.isascii() else len(encode(text))
     if size_bytes > max_message_bytes:
         detail = f"This has {size_bytes} bytes; {max_message_bytes} are taken."
         raise TooLarge("One message is larger than this service takes.", errors=[FieldError(pointer(at), detail)])
+    return text
 
 
 def _is_empty(message: JsonObject, sites: Sequence[Site]) -> bool:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal, Protocol
 
-from coatcheck.domain.canonical import JsonObject, JsonValue, Path, to_text
+from coatcheck.domain.canonical import JsonObject, JsonValue, Path, to_text, value_at
 from coatcheck.domain.values import value
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 WindowFormat = Literal["openai-chat", "openai-responses", "anthropic"]
 Encoding = Literal["string", "json"]
 """How a part's text stands in its message: as a JSON string's value, or as JSON text itself."""
+
+
+_FEW_SITES = 4
+"""So many are looked for in their message's text, each time from its start; more are found on one walk."""
 
 
 class PartKind(StrEnum):
@@ -148,8 +151,37 @@ class WireFormat(Protocol):
         ...
 
 
-def frame(message: JsonValue, sites: Sequence[Site]) -> tuple[Part, ...]:
-    """Cuts a message's canonical text at its sites. ``assemble`` is the inverse."""
+def frame(message: JsonValue, sites: Sequence[Site], canonical: str | None = None) -> tuple[Part, ...]:
+    """Cuts a message's canonical text, which the caller may have at hand, at its sites. ``assemble`` is the inverse."""
+    found = None
+    if len(sites) <= _FEW_SITES:
+        found = _found_by_text(message, sites, to_text(message) if canonical is None else canonical)
+    return found or _found_by_path(message, sites)
+
+
+def _found_by_text(message: JsonValue, sites: Sequence[Site], canonical: str) -> tuple[Part, ...] | None:
+    """The parts, where each site's text stands once in the canonical text: a few look-ups instead of a walk."""
+    parts: list[Part] = []
+    position = 0
+    for site in sites:
+        value = value_at(message, site.path)
+        body = to_text(value)
+        text = value if site.encoding == "string" else body
+        start = canonical.find(body)
+        if not isinstance(text, str) or start < position or start != canonical.rfind(body):
+            return None
+        end = start + len(body)
+        is_last = len(parts) == len(sites) - 1
+        parts.append(_part(site, text, canonical[position:start], canonical[end:] if is_last else ""))
+        position = end
+    return tuple(parts)
+
+
+def _part(site: Site, text: str, before: str, after: str) -> Part:
+    return Part(site.kind, site.role, text, site.encoding, before, after, site.call_id, None, site.name, site.media_type)
+
+
+def _found_by_path(message: JsonValue, sites: Sequence[Site]) -> tuple[Part, ...]:
     by_path = {site.path: site for site in sites}
     holders = {path[:length] for path in by_path for length in range(len(path))}
     found: list[tuple[Site, str, str]] = []
@@ -183,25 +215,14 @@ def frame(message: JsonValue, sites: Sequence[Site]) -> tuple[Part, ...]:
         raise ValueError("a site names a place that the message does not have")
     last = len(found) - 1
     return tuple(
-        Part(
-            site.kind,
-            site.role,
-            text,
-            site.encoding,
-            before,
-            "".join(literal) if position == last else "",
-            site.call_id,
-            None,
-            site.name,
-            site.media_type,
-        )
+        _part(site, text, before, "".join(literal) if position == last else "")
         for position, (site, text, before) in enumerate(found)
     )
 
 
 def encode_in_message(text: str, encoding: Encoding) -> str:
     """A part's text as it stands in the canonical text of its message."""
-    return json.dumps(text, ensure_ascii=False) if encoding == "string" else text
+    return to_text(text) if encoding == "string" else text
 
 
 def assemble(parts: Sequence[Part]) -> str:
