@@ -301,6 +301,7 @@ def test_a_dropped_segment_leaves_a_mark_and_no_text(redactor: Redactor) -> None
 
     dropped = plan.entries[0]
     assert (dropped.dropped, dropped.segment_sha256, dropped.chars) == (True, None, len(chatter))
+    assert (dropped.role, dropped.dropped_sha256) == ("user", sha256_of(chatter))
     assert plan.counts.drop == 1
     assert not any(decode(segment.raw) == chatter for segment in plan.segments)
     assert "Well well" not in plan.handoff.text

@@ -55,13 +55,21 @@ def _decided(
     ],
 )
 def test_an_opinion_is_followed_or_not(score: RouteScore, expected: Decision) -> None:
-    assert _decided(Says(scores(score)), policy=dropping()) == (expected, [])
+    decision, warnings = _decided(Says(scores(score)), policy=dropping())
+
+    assert (decision.route, decision.reason, warnings) == (expected.route, expected.reason, [])
+
+
+def test_the_whole_distribution_is_kept_by_the_names_of_the_labels() -> None:
+    decision, _ = _decided(Says(scores(RouteScore(Route.COMPRESS, 0.55, 0.25))))
+
+    assert decision.scores == (("chatter", 0.3), ("exact", 0.3), ("unsettled", 0.3), ("wordy", 0.55))
 
 
 def test_equal_scores_keep() -> None:
     even = dict.fromkeys(shipped().label_texts, 0.99)
 
-    assert _decided(Says(even), policy=dropping())[0] == Decision(Route.KEEP, "router:keep")
+    assert _decided(Says(even), policy=dropping())[0].reason == "router:keep"
 
 
 def test_two_labels_of_one_route_do_not_stand_in_each_others_way() -> None:
@@ -90,7 +98,9 @@ def test_scores_of_other_labels_than_those_that_were_asked_for_keep(said: object
 
 
 def test_text_is_never_dropped_unless_the_policy_says_so() -> None:
-    assert _decided(Says(scores(RouteScore(Route.DROP, 1.0, 1.0))))[0] == Decision(Route.KEEP, "drop:off")
+    decision, _ = _decided(Says(scores(RouteScore(Route.DROP, 1.0, 1.0))))
+
+    assert (decision.route, decision.reason) == (Route.KEEP, "drop:off")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +130,7 @@ def test_evidence_that_the_policy_gives_to_the_models_is_still_not_dropped() -> 
 
     decision, _ = _decided(Says(scores(RouteScore(Route.DROP, 1.0, 1.0))), "see settings.yaml there", policy)
 
-    assert decision == Decision(Route.KEEP, "drop:holds-path")
+    assert (decision.route, decision.reason) == (Route.KEEP, "drop:holds-path")
 
 
 def test_no_router_keeps_everything_and_says_so() -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from coatcheck.app.models import Shortening
 from coatcheck.domain.budgets import Budget
+from coatcheck.domain.canonical import sha256_of
 from coatcheck.domain.errors import RefusedToStart, StageUnavailable
 from coatcheck.domain.ports import Compressor, EntailmentGate, Router
 from coatcheck.domain.routes import Route, RouteScore
@@ -78,6 +79,9 @@ async def test_a_text_that_passes_both_gates_is_compressed_and_can_still_be_read
         assert answer["segments"] == {"total": 3, "keep": 2, "compress": 1, "drop": 0, "already_stored": 0}
         assert [e["text"] for e in entries] == [m["content"] for m in WINDOW]
         assert entries[2]["reduced_sha256"]
+        assert entries[2]["verdicts"] == {"facts": "kept", "entailment": "entailment", "margin": 0.9}
+        assert entries[2]["scores"] == {"chatter": 0.1, "exact": 0.1, "unsettled": 0.1, "wordy": 0.9}
+        assert [e["scores"] is None for e in entries] == [True, False, False]
         assert manifest["revisions"]["policy"].startswith("3-")
         assert {manifest["revisions"][name] for name in ("router", "compressor", "entailment")} == {
             "table-router/1", "word-dropper/1", "overlap-gate/1"
@@ -91,7 +95,8 @@ async def test_with_a_policy_that_drops_the_tombstone_stands_where_the_text_stoo
         window = (await http.get(f"/v1/manifests/{answer['manifest_id']}/window")).json()
 
     assert (entries[1]["route"], entries[1]["reason"], entries[1]["role"]) == ("drop", "router:drop", "assistant")
-    assert (entries[1]["chars"], entries[1]["text"]) == (len(CHATTER), None)
+    assert (entries[1]["chars"], entries[1]["text"], entries[1]["sha256"]) == (len(CHATTER), None, None)
+    assert entries[1]["dropped_sha256"] == sha256_of(CHATTER)
     assert answer["segments"]["drop"] == 1
     assert window["messages"][1]["content"] == f"[DROPPED: {len(CHATTER)} characters]"
     assert manifest["revisions"]["policy"].startswith("mine-")

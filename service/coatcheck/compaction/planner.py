@@ -6,6 +6,7 @@ same models gives the same plan.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -176,7 +177,7 @@ class Planner:
         reduced, reduction_warnings = reduction.reduce(to_compress, self._compressor, self._entailment, self._policy, budget)
         reductions: dict[str, Reduction] = {}
         for text, result in zip(to_compress, reduced, strict=True):
-            by_text[text] = result.decision
+            by_text[text] = dataclasses.replace(result.decision, scores=by_text[text].scores)
             if result.reduction is not None:
                 reductions[text] = result.reduction
 

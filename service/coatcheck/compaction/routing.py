@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
@@ -49,7 +50,12 @@ def _decide(text: str, scores: Mapping[str, float], policy: Policy) -> Decision:
         return Decision(Route.KEEP, "router:wrong-labels")
     if not all(isinstance(score, float | int) and math.isfinite(score) and 0 <= score <= 1 for score in scores.values()):
         return Decision(Route.KEEP, "router:no-scores")
-    best = opinion(scores, policy)
+    decision = _follow(text, opinion(scores, policy), policy)
+    said = sorted((name, round(float(scores[label.text]), 4)) for name, label in policy.labels.items())
+    return dataclasses.replace(decision, scores=tuple(said))
+
+
+def _follow(text: str, best: RouteScore, policy: Policy) -> Decision:
     if best.route is Route.KEEP:
         return Decision(Route.KEEP, "router:keep")
     if best.route is Route.DROP and not policy.drop.enabled:

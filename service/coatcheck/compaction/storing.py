@@ -9,6 +9,7 @@ from coatcheck.compaction.pieces import Piece
 from coatcheck.compaction.quotable import Quotable, Turns, is_quoted_kind
 from coatcheck.compaction.reading import OpenedWindow
 from coatcheck.compaction.window import SYSTEM_INDEX
+from coatcheck.domain.canonical import sha256_of
 from coatcheck.domain.entries import Entry
 from coatcheck.domain.messages import PartKind
 from coatcheck.domain.routes import Decision, Route
@@ -34,9 +35,10 @@ def store(opened: OpenedWindow, cut: Sequence[Piece], decisions: Sequence[Decisi
         message, part = opened.messages[piece.position], piece.part
         following = cut[ordinal + 1] if ordinal + 1 < len(cut) else None
         ends_message = following is None or following.position != piece.position
-        segment_sha256 = blob_sha256 = None
+        segment_sha256 = blob_sha256 = dropped_sha256 = None
         if piece.is_segment and decision.route is Route.DROP:
             stored.dropped.add(piece.text)
+            dropped_sha256 = sha256_of(piece.text)
         elif piece.is_segment:
             segment = stored.segments.get(piece.text)
             if segment is None:
@@ -68,6 +70,7 @@ def store(opened: OpenedWindow, cut: Sequence[Piece], decisions: Sequence[Decisi
                 occurred_at=message.occurred_at,
                 is_system_field=message.is_system_field,
                 chars=len(piece.text),
+                dropped_sha256=dropped_sha256,
             )
         )
     return stored

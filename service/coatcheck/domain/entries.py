@@ -15,7 +15,7 @@ class Entry:
     """One stretch of one part at its place in the window.
 
     Exactly one of ``segment_sha256``, ``blob_sha256`` and ``handoff_manifest_id`` is set, or none: for a dropped segment
-    (its text is gone, ``dropped_chars`` says how much) and for an empty part.
+    (its text is gone: ``dropped_sha256`` and ``chars`` are its tombstone) and for an empty part.
     """
 
     ordinal: int
@@ -40,6 +40,8 @@ class Entry:
     occurred_at: datetime | None = None
     is_system_field: bool = False
     chars: int = 0
+    dropped_sha256: str | None = None
+    """The hash of a dropped segment's text: whoever has the text can still show that it stood here."""
 
     @property
     def dropped(self) -> bool:

@@ -33,6 +33,8 @@ class Decision:
     reason: str
     protection: str | None = None
     """The name of the evidence that protected the segment before any model ran."""
+    scores: tuple[tuple[str, float], ...] = ()
+    """The router's score of each label of the policy, by the label's name; empty where it gave none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,11 +60,7 @@ class Reading:
             row = stored.get(entry.segment_sha256 or "")
             shown = with_text and row is not None and row.is_whole
             text = (await self._presenter.present(context, row, run.session_id)).text if shown and row else None
-            out.append(
-                entry_response(
-                    await self._presenter.entry(context, run, entry), row.reduction.sha256 if row and row.reduction else None, text
-                )
-            )
+            out.append(entry_response(await self._presenter.entry(context, run, entry), row.reduction if row else None, text))
         token = cursor.seal("entries", str(manifest_id), str(page[-1].ordinal)) if more else None
         return EntryPage(entries=out, next_page_token=token)
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from coatcheck.domain.entries import Entry
 from coatcheck.domain.runs import Run
+from coatcheck.domain.segments import Reduction
 from coatcheck.formats import get
 from coatcheck_client.wire import (
     CompactionResponse,
@@ -57,7 +58,7 @@ def manifest_response(run: Run, session_name: str) -> ManifestOut:
     )
 
 
-def entry_response(entry: Entry, reduced_sha256: str | None, text: str | None) -> EntryOut:
+def entry_response(entry: Entry, reduction: Reduction | None, text: str | None) -> EntryOut:
     return EntryOut(
         ordinal=entry.ordinal,
         message_index=entry.message_index,
@@ -68,8 +69,11 @@ def entry_response(entry: Entry, reduced_sha256: str | None, text: str | None) -
         route=entry.decision.route.value,
         reason=entry.decision.reason,
         protection=entry.decision.protection,
+        scores=dict(entry.decision.scores) or None,
         sha256=entry.segment_sha256,
-        reduced_sha256=reduced_sha256,
+        dropped_sha256=entry.dropped_sha256,
+        reduced_sha256=reduction.sha256 if reduction else None,
+        verdicts=reduction.verdicts if reduction else None,
         blob_sha256=entry.blob_sha256,
         handoff_manifest_id=entry.handoff_manifest_id,
         call_id=entry.call_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,7 +28,8 @@ __all__ = [
 _EACH = (
     "ordinal", "message_index", "part_index", "segment_index", "role", "kind", "encoding", "segment_sha256", "blob_sha256",
     "handoff_manifest_id", "frame_before", "frame_after", "call_id", "group_id", "name", "occurred_at", "is_system_field",
-    "chars", "route", "reason", "protection",
+    "chars", "route", "reason", "protection", "scores",
+    "dropped_sha256",
 )  # fmt: skip
 
 _INSERT = bulk.insert(tables.entries, shared=("tenant_id", "manifest_id", "session_id"), each=_EACH)
@@ -125,6 +127,8 @@ async def insert(tx: AnyWriteTransaction, session_id: UUID, manifest_id: UUID, e
         "route": [str(e.decision.route) for e in entries],
         "reason": [e.decision.reason for e in entries],
         "protection": [e.decision.protection for e in entries],
+        "scores": [json.dumps(dict(e.decision.scores)) if e.decision.scores else None for e in entries],
+        "dropped_sha256": [e.dropped_sha256 for e in entries],
     }
     parameters = {"tenant_id": tx.scope.tenant_id, "manifest_id": manifest_id, "session_id": session_id, **columns}
     await tx.connection.execute(_INSERT, parameters)
@@ -204,7 +208,7 @@ def _entry(row: sa.Row[Any]) -> Entry:
         role=row.role,
         kind=PartKind(row.kind),
         encoding=row.encoding,
-        decision=Decision(Route(row.route), row.reason, row.protection),
+        decision=Decision(Route(row.route), row.reason, row.protection, tuple(sorted((row.scores or {}).items()))),
         segment_sha256=row.segment_sha256,
         blob_sha256=row.blob_sha256,
         handoff_manifest_id=row.handoff_manifest_id,
@@ -216,4 +220,5 @@ def _entry(row: sa.Row[Any]) -> Entry:
         occurred_at=row.occurred_at,
         is_system_field=row.is_system_field,
         chars=row.chars,
+        dropped_sha256=row.dropped_sha256,
     )

@@ -42,8 +42,14 @@ class EntryOut(Response):
     route: Literal["keep", "compress", "drop"]
     reason: str
     protection: str | None
+    scores: dict[str, float] | None = None
+    """The router's score of each label of the policy."""
     sha256: str | None
+    dropped_sha256: str | None = None
+    """Of a dropped text, which is not kept."""
     reduced_sha256: str | None
+    verdicts: dict[str, float | str] | None = None
+    """What the gates said of the newest shorter form."""
     blob_sha256: str | None
     handoff_manifest_id: UUID | None
     call_id: str | None

@@ -148,6 +148,8 @@ entries = sa.Table(
     sa.Column("route", sa.Text, nullable=False),
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("protection", sa.Text),
+    sa.Column("scores", JSONB),
+    sa.Column("dropped_sha256", sa.Text),
     sa.ForeignKeyConstraint(["tenant_id", "manifest_id"], ["runs.tenant_id", "runs.manifest_id"], ondelete="CASCADE"),
     sa.ForeignKeyConstraint(
         ["tenant_id", "session_id", "segment_sha256"], ["segments.tenant_id", "segments.session_id", "segments.sha256"]
