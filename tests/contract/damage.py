@@ -13,6 +13,7 @@ from coatcheck.app.compose import App
 from coatcheck.domain.canonical import sha256_hex
 from coatcheck.domain.passages import StoredPoint
 from coatcheck.index.edge import EdgeIndex
+from coatcheck.index.points import readers
 from coatcheck.store.engine import with_driver
 from tests.postgres import Postgres
 
@@ -87,8 +88,11 @@ class Damage:
         assert isinstance(self._index, EdgeIndex)
         return self._index._shard
 
-    def relabel(self, point: StoredPoint, **payload: object) -> None:
+    def relabel(self, point: StoredPoint, acl: Sequence[str] | None = None, **payload: object) -> None:
         """Changes what a point says of itself; its id stays."""
+        if acl is not None:
+            tenant_id = UUID(str(payload.get("tenant_id", point.tenant_id)))
+            payload["readers"] = list(readers(tenant_id, point.generation, acl))
         self._shard.update(engine.UpdateOperation.set_payload([point.point_id], payload))
 
     def remove(self, point: StoredPoint) -> None:
@@ -105,7 +109,7 @@ class Damage:
             "session_id": str(like.session_id),
             "exact_sha256": like.exact_sha256,
             "reduced_sha256": like.reduced_sha256,
-            "acl": list(like.acl),
+            "readers": list(readers(like.tenant_id, like.generation, like.acl)),
             "passage": like.passage,
             "generation": like.generation,
             "content_version": like.content_version,

@@ -10,7 +10,9 @@ import pytest
 import pytest_asyncio
 
 from coatcheck.app.compose import App
+from coatcheck.domain.scopes import PUBLIC
 from coatcheck.identity.operations import MEMBER
+from coatcheck.index.points import readers
 from tests import apps
 from tests.apps import Caller
 from tests.contract.damage import Damage, stranger
@@ -90,6 +92,22 @@ async def wrong_acl(damage: Damage) -> None:
     damage.relabel(await damage.point_of_segment(), acl=["public"])
 
 
+async def readers_of_another_tenant(damage: Damage) -> None:
+    point = await damage.point_of_segment()
+    damage.relabel(point, readers=list(readers(UUID(stranger()), point.generation, point.acl)))
+
+
+async def one_reader_of_another_tenant_too_many(damage: Damage) -> None:
+    point = await damage.point_of_segment()
+    whose = ((point.tenant_id, point.acl), (UUID(stranger()), (PUBLIC,)))
+    damage.relabel(point, readers=[key for tenant_id, acl in whose for key in readers(tenant_id, point.generation, acl)])
+
+
+async def readers_of_another_generation(damage: Damage) -> None:
+    point = await damage.point_of_segment()
+    damage.relabel(point, readers=list(readers(point.tenant_id, point.generation + 1, point.acl)))
+
+
 async def no_payload(damage: Damage) -> None:
     damage.blank(await damage.point_of_segment())
 
@@ -129,6 +147,9 @@ IN_POINTS: list[tuple[str, Plant]] = [
     ("point-wrong-hash", wrong_hash),
     ("point-wrong-hash", wrong_reduced_hash),
     ("point-wrong-acl", wrong_acl),
+    ("point-wrong-acl", readers_of_another_tenant),
+    ("point-wrong-acl", one_reader_of_another_tenant_too_many),
+    ("point-wrong-acl", readers_of_another_generation),
     ("point-orphan", orphan_of_no_session),
     ("point-orphan", orphan_of_an_unknown_segment),
     ("point-orphan", orphan_twin),

@@ -49,6 +49,18 @@ async def test_a_changed_acl_opens_and_closes_a_session(index: VectorIndex) -> N
     assert await lexical(index, ANN.scope, "alpha") == [sha("alpha two")]
 
 
+async def test_a_changed_acl_holds_in_every_generation(index: VectorIndex) -> None:
+    await index.upsert(ANN.tenant_scope, [point(ANN, "alpha", session="a", generation=n, dense=[1, 0]) for n in (1, 2, 12)])
+
+    await index.set_acl(ANN.tenant_scope, named("a"), (BEN.key, "public"))
+
+    for generation in (1, 2, 12):
+        assert await lexical(index, ANN.scope, "alpha", generation=generation) == []
+        assert await lexical(index, BEN.scope, "alpha", generation=generation) == [sha("alpha")]
+        assert len(await index.search_dense(BEN.scope, generation, [1, 0], EVERYTHING, 10)) == 1
+    assert {stored.acl for stored in await everything(index)} == {(BEN.key, "public")}
+
+
 async def test_the_acl_of_another_tenants_session_is_out_of_reach(index: VectorIndex) -> None:
     await index.upsert(ANN.tenant_scope, [point(ANN, "alpha", session="a")])
 

@@ -9,15 +9,18 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
+import qdrant_edge as engine
 import sqlalchemy as sa
 
 from coatcheck.app.compose import App, Foundations
 from coatcheck.app.data_dir import DataDirectory
 from coatcheck.app.models import Models
 from coatcheck.app.storage import OpenedIndex
+from coatcheck.domain.scopes import principal_key
 from coatcheck.identity import root_key
 from coatcheck.identity.keyring import Keyring
 from coatcheck.identity.scopes import tenant_scope
@@ -28,7 +31,7 @@ from coatcheck.models.hashing import HashingEmbedder
 from coatcheck.models.lanes import EmbeddingLanes
 from coatcheck.ops import faults
 from coatcheck.ops.progress import ProgressBoard, standard_stages
-from coatcheck.store.database import Database, WorkerTransaction
+from coatcheck.store.database import Database, DirectoryTransaction, WorkerTransaction
 from tests import apps
 from tests.apps import Caller, rules, settings_for
 from tests.windows import request, window
@@ -164,6 +167,42 @@ async def test_another_embedder_fills_a_generation_of_its_own_and_the_old_one_go
         assert await points(app) == await recorded(app, caller)
         assert set(await points(app)) == {2}
         assert await findings(app, caller) == {}
+
+
+async def test_points_that_were_laid_out_otherwise_are_written_anew_and_missed_by_nobody_who_is_not_told(
+    fresh_database_url: str, tmp_path: Path
+) -> None:
+    """Such points answer no search of today: a start that took them for its own would find nothing and say nothing."""
+    async with serving(fresh_database_url, tmp_path, HashingEmbedder()) as app:
+        caller = await apps.new_tenant(app)
+        await stored(app, caller, "alpha")
+        await laid_out_as_once(app, caller)
+        assert (await recalled(app, caller))["hits"] == []
+
+    async with faults.held("after-claim") as hold, serving(fresh_database_url, tmp_path, HashingEmbedder()) as app:
+        await hold.reached()
+        meanwhile = await recalled(app, caller)
+        hold.release()
+        await built(app)
+
+        assert warned(meanwhile) == ["index-rebuilding"]
+        assert "/alpha/health on 10.2.0.1:8443 failed with 501" in str((await recalled(app, caller))["hits"])
+        assert set(await points(app)) == {2}
+        assert await findings(app, caller) == {}
+
+
+async def laid_out_as_once(app: App, caller: Caller) -> None:
+    """Points and generation as the first layout had them: with an acl beside their tenant, and no readers."""
+    index = app.parts.index
+    assert isinstance(index, EdgeIndex)
+    ids: list[int | UUID | str] = [point.point_id async for page in index.scroll() for point in page]
+    index._shard.update(engine.UpdateOperation.set_payload(ids, {"acl": [principal_key(caller.principal_id)]}))
+    index._shard.update(engine.UpdateOperation.delete_payload(ids, ["readers"]))
+
+    async def work(tx: DirectoryTransaction) -> None:
+        await tx.connection.execute(sa.text("UPDATE generations SET analyser_revision = 'lexical-1'"))
+
+    await app.parts.database.directory(work)
 
 
 async def window_of(app: App, caller: Caller, made: dict[str, Any]) -> list[dict[str, Any]]:

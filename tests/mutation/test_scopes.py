@@ -20,6 +20,7 @@ TESTS = (
     "tests/identity/test_scopes.py",
     "tests/index/test_contract_search.py",
     "tests/index/test_contract_writes.py",
+    "tests/index/test_filters.py",
 )
 SETTINGS = f"""
 [tool.mutmut]

@@ -20,9 +20,21 @@ from coatcheck.domain.scopes import Scope, TenantScope
 from coatcheck.index import filters
 from coatcheck.index.edge_folder import EdgeFolder, OpenedShard, add_dense, translate
 from coatcheck.index.filters import Condition
-from coatcheck.index.points import HIT_FIELDS, LEXICAL, STORED_FIELDS, check_tenant, dense_name, to_hits, to_payload, to_stored
+from coatcheck.index.points import (
+    HIT_FIELDS,
+    LEXICAL,
+    STORED_FIELDS,
+    check_tenant,
+    dense_name,
+    readers,
+    to_hits,
+    to_payload,
+    to_stored,
+)  # fmt: skip
 
 UPSERT_BATCH = 500
+GENERATIONS = 100
+"""More than a session's points are ever of at once."""
 READERS = 2
 """Threads that search. The engine holds the interpreter lock for each call (measured, 0.9.0), so a search is to be short."""
 
@@ -95,8 +107,16 @@ class EdgeIndex:
         await self._delete(filters.tenant(scope))
 
     async def set_acl(self, scope: TenantScope, session_id: UUID, acl: Sequence[str]) -> None:
-        operation = engine.UpdateOperation.set_payload_by_filter(_filter(filters.session(scope, session_id)), {"acl": list(acl)})
-        await self._write(lambda: self._shard.update(operation))
+        session = filters.session(scope, session_id)
+
+        def work() -> None:
+            present = self._shard.facet(engine.FacetRequest("generation", limit=GENERATIONS, exact=True, filter=_filter(session)))
+            for generation in [int(hit.value) for hit in present.hits]:
+                there = _filter((*session, filters.Equals("generation", generation)))
+                changed = {"readers": list(readers(scope.tenant_id, generation, acl))}
+                self._shard.update(engine.UpdateOperation.set_payload_by_filter(there, changed))
+
+        await self._write(work)
 
     async def retrieve(self, scope: TenantScope, point_ids: Sequence[UUID]) -> list[StoredPoint]:
         filters.tenant(scope)
@@ -246,12 +266,14 @@ def _id_of(record: engine.Record) -> UUID:
 
 def _filter(conditions: Sequence[Condition]) -> engine.Filter:
     """Raises ValueError for no conditions: an empty filter matches everything."""
-    if not conditions:
-        raise ValueError("a filter needs conditions")
-    return engine.Filter(must=[_condition(condition) for condition in conditions])
+    one_of, others = filters.parted(conditions)
+    return engine.Filter(
+        must=[_condition(condition) for condition in others] or None,
+        should=[_condition(condition) for condition in one_of] or None,
+    )
 
 
-def _condition(condition: Condition) -> engine.FieldCondition | engine.HasIdCondition:
+def _condition(condition: filters.Simple) -> engine.FieldCondition | engine.HasIdCondition:
     match condition:
         case filters.Equals(key, value):
             return engine.FieldCondition(key, match=engine.MatchValue(value))

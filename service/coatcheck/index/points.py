@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -14,10 +14,12 @@ from coatcheck.domain.passages import IndexHit, IndexPoint, StoredPoint
 from coatcheck.domain.scopes import NIL, TenantScope
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LAYOUT_REVISION = "readers-1"
+"""Part of the index's generation: raised with every change of what a search asks of a payload."""
 LEXICAL = "lexical"
 HIT_FIELDS = ["session_id", "exact_sha256", "passage", "last_at"]
 STORED_FIELDS = [
-    "tenant_id", "session_id", "exact_sha256", "reduced_sha256", "acl", "passage", "generation", "content_version",
+    "tenant_id", "session_id", "exact_sha256", "reduced_sha256", "readers", "passage", "generation", "content_version",
 ]  # fmt: skip
 
 Payload = dict[str, Any]
@@ -35,7 +37,7 @@ class IndexedField:
 INDEXED_FIELDS = (
     IndexedField("tenant_id", "tenant"),
     IndexedField("session_id", "keyword"),
-    IndexedField("acl", "keyword"),
+    IndexedField("readers", "keyword"),
     IndexedField("exact_sha256", "keyword"),
     IndexedField("roles", "keyword"),
     IndexedField("generation", "number"),
@@ -59,6 +61,12 @@ def at(microseconds_since_1970: int) -> datetime:
     return EPOCH + timedelta(microseconds=microseconds_since_1970)
 
 
+def readers(tenant_id: UUID, generation: int, acl: Sequence[str]) -> tuple[str, ...]:
+    """Who may read a point, of which tenant and in which generation: one value for each acl key, and all that a search asks."""
+    prefix = _prefix(tenant_id, generation)
+    return tuple([prefix + key for key in acl])
+
+
 def check_tenant(scope: TenantScope, points: Iterable[IndexPoint]) -> None:
     """Raises ValueError for a point of another tenant, or one that nobody may read."""
     for point in points:
@@ -72,7 +80,7 @@ def to_payload(point: IndexPoint) -> Payload:
     return {
         "tenant_id": str(point.tenant_id),
         "session_id": str(point.session_id),
-        "acl": list(point.acl),
+        "readers": list(readers(point.tenant_id, point.generation, point.acl)),
         "exact_sha256": point.exact_sha256,
         "reduced_sha256": point.reduced_sha256,
         "kinds": [scalar_text(kind) for kind in point.kinds],
@@ -88,16 +96,21 @@ def to_payload(point: IndexPoint) -> Payload:
 
 
 def to_stored(point_id: UUID, payload: Mapping[str, Any]) -> StoredPoint:
-    """What a point says of itself. Where it says nothing, or nonsense, it stands for nothing: a scan is to name it, not to fail."""
+    """What a point says of itself. Where it says nothing, or nonsense, it stands for nothing: a scan is to name it, not to fail.
+
+    A reader of another tenant or generation than the point's stays whole in ``acl``, where it equals no acl key.
+    """
+    tenant_id, generation = _uuid(payload.get("tenant_id")), _count(payload.get("generation"))
+    prefix = _prefix(tenant_id, generation)
     return StoredPoint(
         point_id=point_id,
-        tenant_id=_uuid(payload.get("tenant_id")),
+        tenant_id=tenant_id,
         session_id=_uuid(payload.get("session_id")),
         exact_sha256=str(payload.get("exact_sha256") or ""),
         reduced_sha256=payload.get("reduced_sha256"),
-        acl=tuple(map(str, payload.get("acl") or ())),
+        acl=tuple([str(reader).removeprefix(prefix) for reader in payload.get("readers") or ()]),
         passage=_count(payload.get("passage")),
-        generation=_count(payload.get("generation")),
+        generation=generation,
         content_version=str(payload.get("content_version") or ""),
     )
 
@@ -110,11 +123,16 @@ def to_hits(found: Iterable[tuple[float, Mapping[str, Any]]]) -> list[IndexHit]:
 
 def _hit(payload: Mapping[str, Any]) -> IndexHit:
     return IndexHit(
-        session_id=UUID(payload["session_id"]),
+        session_id=_uuid_of(payload["session_id"]),
         exact_sha256=payload["exact_sha256"],
         passage=payload["passage"],
         last_at=at(payload["last_at"]),
     )
+
+
+@lru_cache(maxsize=64)
+def _prefix(tenant_id: UUID, generation: int) -> str:
+    return f"{generation}/{tenant_id}/"
 
 
 @lru_cache(maxsize=1_024)

@@ -16,7 +16,17 @@ from coatcheck.domain.passages import IndexHit, IndexPoint, RecallFilter, Sparse
 from coatcheck.domain.scopes import Scope, TenantScope
 from coatcheck.index import filters
 from coatcheck.index.filters import Condition
-from coatcheck.index.points import HIT_FIELDS, LEXICAL, STORED_FIELDS, check_tenant, dense_name, to_hits, to_payload, to_stored
+from coatcheck.index.points import (
+    HIT_FIELDS,
+    LEXICAL,
+    STORED_FIELDS,
+    check_tenant,
+    dense_name,
+    readers,
+    to_hits,
+    to_payload,
+    to_stored,
+)  # fmt: skip
 from coatcheck.index.server_collection import LIMIT, UPSERT_BATCH, prepare
 
 IN_MEMORY = ":memory:"
@@ -95,8 +105,14 @@ class ServerIndex:
         await self._delete(filters.tenant(scope))
 
     async def set_acl(self, scope: TenantScope, session_id: UUID, acl: Sequence[str]) -> None:
-        chosen = _filter(filters.session(scope, session_id))
-        await _answer(self._client.set_payload(self._collection, {"acl": list(acl)}, points=chosen, wait=True))
+        session = filters.session(scope, session_id)
+        present = await _answer(
+            self._client.facet(self._collection, "generation", facet_filter=_filter(session), limit=LIMIT, exact=True)
+        )
+        for generation in [int(hit.value) for hit in present.hits]:
+            there = _filter((*session, filters.Equals("generation", generation)))
+            changed = {"readers": list(readers(scope.tenant_id, generation, acl))}
+            await _answer(self._client.set_payload(self._collection, changed, points=there, wait=True))
 
     async def retrieve(self, scope: TenantScope, point_ids: Sequence[UUID]) -> list[StoredPoint]:
         filters.tenant(scope)
@@ -213,12 +229,14 @@ def _stored(record: models.Record) -> StoredPoint:
 
 def _filter(conditions: Sequence[Condition]) -> models.Filter:
     """Raises ValueError for no conditions: an empty filter matches everything."""
-    if not conditions:
-        raise ValueError("a filter needs conditions")
-    return models.Filter(must=[_condition(condition) for condition in conditions])
+    one_of, others = filters.parted(conditions)
+    return models.Filter(
+        must=[_condition(condition) for condition in others] or None,
+        should=[_condition(condition) for condition in one_of] or None,
+    )
 
 
-def _condition(condition: Condition) -> models.FieldCondition | models.HasIdCondition:
+def _condition(condition: filters.Simple) -> models.FieldCondition | models.HasIdCondition:
     match condition:
         case filters.Equals(key, value):
             return models.FieldCondition(key=key, match=models.MatchValue(value=value))

@@ -18,7 +18,7 @@ _STRICT = models.StrictModeConfig(
     search_allow_exact=True,
     max_query_limit=LIMIT,
     upsert_max_batchsize=UPSERT_BATCH,
-    filter_max_conditions=32,
+    filter_max_conditions=LIMIT + 32,
     condition_max_size=LIMIT,
 )
 

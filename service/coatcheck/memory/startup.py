@@ -13,6 +13,7 @@ from coatcheck.domain.errors import RefusedToStart
 from coatcheck.domain.scopes import TenantScope
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.index.lexical import ANALYSER_REVISION
+from coatcheck.index.points import LAYOUT_REVISION
 from coatcheck.memory.collaborators import Collaborators, Generation
 from coatcheck.memory.journal import ErasureJournal, JournalLine
 from coatcheck.ops.faults import reach_async
@@ -24,6 +25,8 @@ from coatcheck.store.offboarding import ERASING
 
 log = structlog.get_logger(__name__)
 ATTEMPTS = 5
+WRITTEN_AS = f"{ANALYSER_REVISION}/{LAYOUT_REVISION}"
+"""How words become a vector and what stands beside it: points that were written otherwise answer no search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class Opened:
 
 
 async def open_generation(database: Database, settings: Settings, embedder_revision: str, dimensions: int) -> Opened:
-    """The current generation where embedder and analyser are still the same; else the next, to be filled."""
+    """The current generation where embedder, analyser and layout are still the same; else the next, to be filled."""
 
     async def work(tx: DirectoryTransaction) -> Opened | None:
         current = await generations.current(tx)
@@ -47,7 +50,7 @@ async def open_generation(database: Database, settings: Settings, embedder_revis
             generation=number,
             embedder_revision=embedder_revision,
             dimensions=dimensions,
-            analyser_revision=ANALYSER_REVISION,
+            analyser_revision=WRITTEN_AS,
             fusion={"dense": settings.fusion_dense_weight, "lexical": settings.fusion_lexical_weight, "k": settings.fusion_rrf_k},
             status="building" if has_rows else "serving",
         )
@@ -150,7 +153,7 @@ def _by_tenant(journal: ErasureJournal) -> Iterator[tuple[UUID, list[JournalLine
 
 
 def _same(row: GenerationRow, embedder_revision: str, dimensions: int) -> bool:
-    return (row.embedder_revision, row.dimensions, row.analyser_revision) == (embedder_revision, dimensions, ANALYSER_REVISION)
+    return (row.embedder_revision, row.dimensions, row.analyser_revision) == (embedder_revision, dimensions, WRITTEN_AS)
 
 
 def _generation(row: GenerationRow) -> Generation:

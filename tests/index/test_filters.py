@@ -1,0 +1,50 @@
+"""What a search asks of a point: one value that says tenant, generation and reader, and never nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from coatcheck.domain.passages import RecallFilter
+from coatcheck.domain.scopes import Scope
+from coatcheck.index import filters
+from coatcheck.index.filters import AnyOf, Condition, Equals, OneOf
+from coatcheck.index.points import readers
+from tests.index.making import ANN, BEN, EVE, named
+
+
+def test_T11_what_a_scope_may_read_names_tenant_generation_and_reader_in_one_value() -> None:
+    scope = Scope(ANN.tenant, ANN.principal, (ANN.key, "public"))
+
+    asked = filters.readable(scope, 7)
+
+    assert asked == (OneOf("readers", (f"7/{ANN.tenant}/{ANN.key}", f"7/{ANN.tenant}/public")),)
+
+
+@pytest.mark.parametrize(
+    ("tenant", "generation", "acl"),
+    [(EVE.tenant, 1, ANN.key), (ANN.tenant, 2, ANN.key), (ANN.tenant, 1, BEN.key), (ANN.tenant, 11, ANN.key)],
+    ids=["tenant", "generation", "reader", "generation that begins alike"],
+)
+def test_T11_nobody_elses_value_is_mine(tenant: object, generation: int, acl: str) -> None:
+    mine = readers(ANN.tenant, 1, (ANN.key, "public"))
+
+    assert not set(mine) & set(readers(tenant, generation, (acl,)))  # type: ignore[arg-type]
+
+
+def test_a_filter_is_what_must_hold_and_one_of_what_may() -> None:
+    narrow = filters.narrowing(RecallFilter(session_ids=(named("a"),)))
+
+    one_of, others = filters.parted((OneOf("readers", ("x", "y")), *narrow))
+
+    assert one_of == [Equals("readers", "x"), Equals("readers", "y")]
+    assert others == [AnyOf("session_id", (str(named("a")),))]
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [(), (OneOf("readers", ()),), (OneOf("readers", ()), Equals("a", "b")), (OneOf("readers", ("x",)), OneOf("a", ("y",)))],
+    ids=["none", "no choice", "no choice beside another condition", "two choices, of which the engine would take either"],
+)
+def test_T10_a_filter_that_would_match_more_than_it_says_is_refused(conditions: tuple[Condition, ...]) -> None:
+    with pytest.raises(ValueError, match="a filter needs conditions"):
+        filters.parted(conditions)
