@@ -83,3 +83,30 @@ async def test_cancelled_it_cancels_the_turns_and_waits_for_them(database: Datab
     await asyncio.gather(running, return_exceptions=True)
 
     assert gave_back
+
+
+async def test_with_nothing_to_do_turns_are_spread_over_the_pause_and_each_tenant_has_one_in_it(
+    database: Database, tenant: Tenancy, other_tenant: Tenancy
+) -> None:
+    pause_s = 0.4
+    began: dict[UUID, list[float]] = {tenant.tenant_id: [], other_tenant.tenant_id: []}
+    loop = asyncio.get_running_loop()
+
+    async def turn(scope: TenantScope) -> bool:
+        began.setdefault(scope.tenant_id, []).append(loop.time())
+        return False
+
+    rounds = Rounds(database, nothing, turn, pause_s)
+    running = asyncio.create_task(rounds.run())
+    async with asyncio.timeout(10):
+        while len(began[tenant.tenant_id]) < 3 or len(began[other_tenant.tenant_id]) < 3:  # noqa: ASYNC110 - counted above
+            await asyncio.sleep(0.01)
+    started = loop.time()
+    rounds.stop()
+    await asyncio.wait_for(running, 5)
+
+    (first, second), (third, fourth) = ([times[1], times[2]] for times in (began[tenant.tenant_id], began[other_tenant.tenant_id]))
+    assert abs(first - third) >= 0.9 * pause_s / len(began)
+    assert second - first >= 0.9 * pause_s
+    assert fourth - third >= 0.9 * pause_s
+    assert loop.time() - started < pause_s

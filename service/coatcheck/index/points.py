@@ -117,17 +117,13 @@ def to_stored(point_id: UUID, payload: Mapping[str, Any]) -> StoredPoint:
 
 def to_hits(found: Iterable[tuple[float, Mapping[str, Any]]]) -> list[IndexHit]:
     """Hits from scores and payloads, best first; among equal scores the newest first, so that no order is left to chance."""
-    ordered = sorted(found, key=lambda one: (-one[0], -one[1]["last_at"], one[1]["exact_sha256"], one[1]["passage"]))
-    return [_hit(payload) for _, payload in ordered]
-
-
-def _hit(payload: Mapping[str, Any]) -> IndexHit:
-    return IndexHit(
-        session_id=_uuid_of(payload["session_id"]),
-        exact_sha256=payload["exact_sha256"],
-        passage=payload["passage"],
-        last_at=at(payload["last_at"]),
+    ordered = sorted(
+        [(-score, -said["last_at"], said["exact_sha256"], said["passage"], said["session_id"]) for score, said in found]
     )
+    return [
+        IndexHit(session_id=_uuid_of(session), exact_sha256=sha256, passage=passage, last_at=at(-last_at))
+        for _, last_at, sha256, passage, session in ordered
+    ]
 
 
 @lru_cache(maxsize=64)
