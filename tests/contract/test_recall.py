@@ -87,9 +87,10 @@ async def test_newest_first_among_equals(http: httpx.AsyncClient) -> None:
         times = [(DAY + timedelta(days=days)).isoformat()] * 2
         await hand_in(http, f"day {days}", {"messages": [said("." * 900), said("the medlar is ripe")], "times": times})
 
-    found = [hit for hit in await hits(http, "medlar") if "medlar" in hit["text"]]
+    (found,) = [hit for hit in await hits(http, "medlar") if "medlar" in hit["text"]]
 
-    assert [datetime.fromisoformat(hit["occurred_at"]) for hit in found] == [DAY + timedelta(days=days) for days in (3, 2, 1)]
+    whens = [datetime.fromisoformat(place["occurred_at"]) for place in (found, *found["also_in"])]
+    assert whens == [DAY + timedelta(days=days) for days in (3, 2, 1)]
 
 
 async def test_the_rendered_block_says_of_each_hit_whose_it_is(http: httpx.AsyncClient, dated: list[datetime]) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 import typer
 
 from coatcheck.cli import output, sessions
-from coatcheck.cli.output import AsJson
+from coatcheck.cli.output import AsJson, counted
 
 if TYPE_CHECKING:
     from coatcheck_client import AsyncCoatcheck
@@ -37,6 +37,8 @@ def recall(
     for number, hit in enumerate(answer.hits, 1):
         when = hit.occurred_at.isoformat(timespec="minutes") if hit.occurred_at else "time unknown"
         output.say(f"{number}. {hit.sha256[:12]}  {hit.role}  {when}  {hit.manifest_id}#{hit.ordinal}")
+        if hit.places > 1:
+            output.say(f"   the same text in {counted(hit.places - 1, 'other session')}")
         if hit.superseded_by is not None:
             output.say(f"   superseded by {hit.superseded_by.sha256[:12]}: {hit.superseded_by.reason}")
         output.say(_indented(hit.text) + (" [...]" if hit.truncated else ""))

@@ -1,10 +1,9 @@
-"""Ask by meaning: two legs, one order, every hit verified against PostgreSQL before it leaves."""
+"""Ask by meaning: two legs, one order, every hit verified against PostgreSQL before it leaves, each text once."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from coatcheck.domain.canonical import decode, scalar_text
 from coatcheck.domain.errors import CoatcheckError, NotFound
@@ -13,30 +12,22 @@ from coatcheck.identity.context import RequestContext
 from coatcheck.index.lexical import analyse_query
 from coatcheck.memory.access import find_session
 from coatcheck.memory.collaborators import Collaborators
+from coatcheck.memory.folding import Folded, Verified, fold, unfolded
 from coatcheck.memory.fusion import Candidate, SegmentKey, fuse
 from coatcheck.memory.presenting import Presented, Presenter
 from coatcheck.memory.rendering import fit, render
 from coatcheck.memory.spread import Spread
 from coatcheck.memory.supersession import Said, find_superseding
 from coatcheck.store.candidates import find_candidates
-from coatcheck.store.entries import EntryRef
-from coatcheck.store.segments import StoredSegment
-from coatcheck_client.wire import Ranks, RecallHit, RecallRequest, RecallResponse, SupersededBy, WarningOut
+from coatcheck_client.wire import Place, Ranks, RecallHit, RecallRequest, RecallResponse, SupersededBy, WarningOut
 
 MIN_CANDIDATES = 100
 """Passages asked of each leg at least: a segment may be several, and some may not survive verification."""
 RERANK_CANDIDATES = 20
+MAX_PLACES = 10
+"""Other places of a text that its hit names; the rest it counts."""
 MAX_VERIFIED = 4
 """Times as many as are wanted are looked at, where one source has what stands first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """A candidate with its row: present, visible, not erased, and equal to its hash."""
-
-    candidate: Candidate
-    stored: StoredSegment
-    entry: EntryRef
 
 
 class Recall:
@@ -62,10 +53,10 @@ class Recall:
         candidates = fuse(legs, weights, settings.fusion_rrf_k)
         verified = await self._verify(context, candidates, request.top_k)
         for position, one in enumerate(verified, 1):
-            one.candidate.ranks["fused"] = position
+            one.best.candidate.ranks["fused"] = position
         ordered, states["rerank"] = await self._rerank(query, request, verified)
-        shown: Spread[Verified] = Spread(context.principal_id, request.top_k)
-        shown.add((one.entry.principal_id, one) for one in ordered)
+        shown: Spread[Folded] = Spread(context.principal_id, request.top_k)
+        shown.add((one.source(context.principal_id), one) for one in ordered)
         hits = await self._hits(context, request, shown.best(), verified)
         warnings = [WarningOut(code="index-rebuilding", detail="The index is being filled anew; not every segment can be found.")]
         return RecallResponse(
@@ -117,16 +108,17 @@ class Recall:
         vector = await self._parts.lanes.embed_query(context.tenant_scope, query)
         return await self._parts.index.search_dense(context.scope, self._parts.generation.number, vector, narrow, limit)
 
-    async def _verify(self, context: RequestContext, candidates: Sequence[Candidate], top_k: int) -> list[Verified]:
+    async def _verify(self, context: RequestContext, candidates: Sequence[Candidate], top_k: int) -> list[Folded]:
         """The best candidates that PostgreSQL confirms, in their order; what it does not confirm is counted, never shown."""
         wanted = max(top_k, RERANK_CANDIDATES)
-        verified: Spread[Verified] = Spread(context.principal_id, wanted)
+        confirmed: list[Verified] = []
+        verified: Spread[Folded] = Spread(context.principal_id, wanted)
         for start in range(0, len(candidates), wanted):
-            if verified.is_full or verified.seen >= MAX_VERIFIED * wanted:
+            if verified.is_full or len(confirmed) >= MAX_VERIFIED * wanted:
                 break
-            verified.add(
-                (one.entry.principal_id, one) for one in await self._confirmed(context, candidates[start : start + wanted])
-            )
+            confirmed += await self._confirmed(context, candidates[start : start + wanted])
+            verified = Spread(context.principal_id, wanted)
+            verified.add((one.source(context.principal_id), one) for one in fold(confirmed))
         return verified.best()
 
     async def _confirmed(self, context: RequestContext, candidates: Sequence[Candidate]) -> list[Verified]:
@@ -143,31 +135,34 @@ class Recall:
                 confirmed.append(Verified(candidate, row, entry))
         return confirmed
 
-    async def _rerank(self, query: str, request: RecallRequest, verified: list[Verified]) -> tuple[list[Verified], str]:
+    async def _rerank(self, query: str, request: RecallRequest, verified: list[Folded]) -> tuple[list[Folded], str]:
         if request.rerank != "on":
             return verified, "off"
         reranker = self._parts.reranker
         if reranker is None:
             return verified, "unavailable: no reranking model"
         head = verified[:RERANK_CANDIDATES]
-        texts = [scalar_text(decode(one.stored.segment.raw)) for one in head]
+        texts = [scalar_text(decode(one.best.stored.segment.raw)) for one in head]
         with self._parts.progress.stage("rerank"):
             scores = await asyncio.to_thread(reranker.score, query, texts)
         order = sorted(range(len(head)), key=lambda position: (-scores[position], position))
         for rank, position in enumerate(order, 1):
-            head[position].candidate.ranks["rerank"] = rank
+            head[position].best.candidate.ranks["rerank"] = rank
         return [head[position] for position in order] + verified[RERANK_CANDIDATES:], "used"
 
     async def _hits(
-        self, context: RequestContext, request: RecallRequest, chosen: Sequence[Verified], verified: Sequence[Verified]
+        self, context: RequestContext, request: RecallRequest, chosen: Sequence[Folded], verified: Sequence[Folded]
     ) -> list[RecallHit]:
         wanted = request.representation
-        presented = [await self._presenter.present(context, one.stored, one.candidate.session_id, wanted) for one in chosen]
-        superseding = find_superseding([_said(one) for one in chosen], [_said(one) for one in verified])
+        presented = [
+            await self._presenter.present(context, one.best.stored, one.best.candidate.session_id, wanted) for one in chosen
+        ]
+        superseding = find_superseding([_said(one.best) for one in chosen], [_said(one) for one in unfolded(verified)])
         hits = [self._hit(one, shown, superseding) for one, shown in zip(chosen, presented, strict=True)]
         return fit(hits, request.max_chars)
 
-    def _hit(self, one: Verified, shown: Presented, superseding: dict[SegmentKey, SupersededBy]) -> RecallHit:
+    def _hit(self, found: Folded, shown: Presented, superseding: dict[SegmentKey, SupersededBy]) -> RecallHit:
+        one, *others = found.places
         ranks = one.candidate.ranks
         return RecallHit(
             sha256=shown.sha256,
@@ -185,7 +180,18 @@ class Recall:
                 dense=ranks.get("dense"), lexical=ranks.get("lexical"), fused=ranks.get("fused"), rerank=ranks.get("rerank")
             ),
             superseded_by=superseding.get(one.candidate.key),
+            places=len(found.places),
+            also_in=[_place(other) for other in others[:MAX_PLACES]],
         )
+
+
+def _place(one: Verified) -> Place:
+    return Place(
+        session_id=one.candidate.session_id,
+        manifest_id=one.entry.manifest_id,
+        ordinal=one.entry.ordinal,
+        occurred_at=one.entry.occurred_at,
+    )
 
 
 def _said(one: Verified) -> Said:

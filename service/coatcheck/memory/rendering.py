@@ -40,8 +40,9 @@ def render(hits: Sequence[RecallHit]) -> str:
     for number, hit in enumerate(hits, 1):
         said = (hit.occurred_at or hit.stored_at).astimezone(UTC).strftime("%Y-%m-%dT%H:%MZ")
         corrected = f", corrected later by {hit.superseded_by.sha256[:DIGITS]}" if hit.superseded_by else ""
+        elsewhere = f", in {hit.places} sessions" if hit.places > 1 else ""
         cut = ", truncated" if hit.truncated else ""
-        blocks.append(f"[HIT {number}: {hit.sha256[:DIGITS]} {hit.role} {said}{corrected}{cut}]\n{escape(hit.text)}")
+        blocks.append(f"[HIT {number}: {hit.sha256[:DIGITS]} {hit.role} {said}{elsewhere}{corrected}{cut}]\n{escape(hit.text)}")
     blocks.append(CLOSE)
     return "\n".join(blocks)
 

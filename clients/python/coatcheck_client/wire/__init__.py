@@ -72,6 +72,7 @@ from coatcheck_client.wire.reading import (
     WindowOut,
 )
 from coatcheck_client.wire.recall import (
+    Place,
     Ranks,
     RecallHit,
     RecallRequest,
@@ -118,6 +119,7 @@ __all__ = [
     "MembershipOut",
     "MembershipPage",
     "Moment",
+    "Place",
     "PrincipalCreate",
     "PrincipalOut",
     "PrincipalPage",

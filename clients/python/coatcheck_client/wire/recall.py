@@ -40,7 +40,18 @@ class SupersededBy(Response):
     reason: str
 
 
+class Place(Response):
+    """Where a text stands."""
+
+    session_id: UUID
+    manifest_id: UUID
+    ordinal: int
+    occurred_at: datetime | None
+
+
 class RecallHit(Response):
+    """One text, where it was found best. The same text of other sessions is no other hit: ``places`` counts those found."""
+
     sha256: str
     text: AnyText
     truncated: bool
@@ -54,6 +65,9 @@ class RecallHit(Response):
     stored_at: datetime
     ranks: Ranks
     superseded_by: SupersededBy | None = None
+    places: int = Field(default=1, ge=1)
+    also_in: list[Place] = Field(default_factory=list)
+    """The first ten of the other places, best first."""
 
 
 class RecallResponse(Response):
