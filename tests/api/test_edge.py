@@ -7,13 +7,15 @@ import io
 import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
 import httpx
 import pytest
 from fastapi import Request, Response
-from starlette.types import Message
+from starlette.types import Message, Receive, Scope, Send
+from structlog.testing import capture_logs
 
 from coatcheck.api.asked import asked_of
 from coatcheck.api.edge import HELD_FROM_BYTES, Limits
@@ -168,7 +170,7 @@ async def test_a_body_announced_too_large_is_not_read(bench: Bench, key: ApiKey)
     sent, asked = await exchange(bench.edge(), [], headers=[*credential(key), (b"content-length", b"65537")])
 
     assert (sent[0]["status"], asked) == (413, 0)
-    assert json.loads(sent[1]["body"])["detail"] == "A body may have 65,536 bytes."
+    assert json.loads(sent[1]["body"])["detail"] == "The body has 65,537 bytes, and 65,536 are taken (COATCHECK_MAX_BODY_BYTES)."
 
 
 @pytest.mark.parametrize("length", [b"-1", b"1e3", b"", b"0x10", "\u0663".encode(), b"9" * 40])
@@ -361,6 +363,19 @@ async def test_the_access_log_names_route_and_caller_and_no_content(
     assert lines[0]["principal_id"] == str(UUID(int=1))
     assert lines[2]["tenant_id"] is None
     assert lines[0]["ms"] >= 0
+
+
+async def test_what_a_library_answers_is_logged_by_its_number_and_what_is_mounted_by_its_place(bench: Bench, key: ApiKey) -> None:
+    async def mounted(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": HTTPStatus.OK, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    with capture_logs() as seen:
+        for headers in (credential(key), []):
+            await exchange(bench.edge(mounted), [{"type": "http.request", "body": b""}], path="/mcp", headers=headers)
+
+    lines = [line for line in seen if line["event"] == "request"]
+    assert [(line["route"], repr(line["status"])) for line in lines] == [("/mcp", "200"), ("/mcp", "401")]
 
 
 async def test_requests_are_counted_by_route_template(bench: Bench, authorized: dict[str, str]) -> None:

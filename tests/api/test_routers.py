@@ -248,3 +248,4 @@ async def test_mcp_stands_behind_the_same_edge(served: Served) -> None:
     assert "recall_memory" in caller.text
     counted = (await served.http.get("/metrics")).text
     assert 'coatcheck_requests_total{method="POST",route="/mcp",status="200"}' in counted
+    assert 'coatcheck_requests_total{method="POST",route="/mcp",status="401"}' in counted

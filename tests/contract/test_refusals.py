@@ -165,6 +165,10 @@ async def test_a_body_and_a_message_beyond_the_bounds_are_413(app: App, operator
     body = await http.post("/v1/compactions", content=longer)
 
     assert (message.status_code, body.status_code) == (413, 413)
+    said = "/window/messages/0 has 5,242,909 bytes, and 5,242,880 are taken (COATCHECK_MAX_MESSAGE_BYTES)"
+    assert said in message.json()["detail"]
+    assert [error["pointer"] for error in message.json()["errors"]] == ["/window/messages/0"]
+    assert "33,554,447 bytes, and 33,554,432 are taken (COATCHECK_MAX_BODY_BYTES)" in body.json()["detail"]
     assert sum((await rows(app, operator.tenant_id)).values()) == 0
 
 

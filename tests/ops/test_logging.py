@@ -119,3 +119,20 @@ def test_every_event_in_the_source_is_a_literal() -> None:
 
     assert calls
     assert [(name, line) for name, line, event in calls if not isinstance(event, ast.Constant)] == []
+
+
+@pytest.mark.parametrize(("level", "said"), [("info", False), ("debug", True)])
+def test_what_a_migration_says_of_each_step_is_for_who_asks_for_details(level: str, said: bool) -> None:
+    stream, root, library = io.StringIO(), logging.getLogger(), logging.getLogger("alembic")
+    before = root.handlers[:], root.level, library.level
+    configure(level, stream=stream)
+
+    logging.getLogger("alembic.runtime.migration").info("Running upgrade 0001 -> 0002")
+    logging.getLogger("alembic.runtime.migration").warning("something is wrong")
+
+    root.handlers[:] = before[0]
+    root.setLevel(before[1])
+    library.setLevel(before[2])
+    structlog.reset_defaults()
+    assert ("Running upgrade" in stream.getvalue()) is said
+    assert "something is wrong" in stream.getvalue()

@@ -154,7 +154,8 @@ class Edge:
 
     def _account(self, scope: Scope, asked: Asked, status: int, seconds: float) -> None:
         method = scope["method"] if scope["method"] in METHODS else "OTHER"
-        route = getattr(scope.get("route"), "path", UNROUTED)
+        # What is mounted has no route of the router's own; its path is one of a few.
+        route = getattr(scope.get("route"), "path", scope["path"] if scope["path"] in DOORS else UNROUTED)
         self._metrics.requests.labels(method, route, str(status)).inc()
         self._metrics.request_seconds.labels(method, route).observe(seconds)
         note = log.debug if scope["path"] in PROBES else log.info
@@ -186,7 +187,7 @@ class _Answer:
         if message.get("more_body") and self.rights is not None:
             await self.rights.still_stand()
         if message["type"] == "http.response.start":
-            self.status = message["status"]
+            self.status = int(message["status"])  # a library's enumeration would be logged by its name
             fields = MutableHeaders(scope=message)
             fields["X-Request-Id"] = str(self._asked.request_id)
             fields["X-Content-Type-Options"] = "nosniff"
@@ -240,7 +241,7 @@ class _Body:
         """Raises TooLarge as soon as the body is known to be, RequestTimeout when it stands still."""
         limit = self._limits.max_body_bytes
         if (self._announced or 0) > limit:
-            raise _too_large(limit)
+            raise _too_large(limit, self._announced)
         chunks: list[bytes] = []
         size, more = 0, True
         while more:
@@ -267,5 +268,6 @@ def _sets_limits(context: RequestContext, path: str) -> bool:
     return LIMITS.fullmatch(path) is not None and Operation.TENANTS in context.operations and context.sessions is None
 
 
-def _too_large(limit: int) -> TooLarge:
-    return TooLarge(f"A body may have {limit:,} bytes.")
+def _too_large(limit: int, announced: int | None = None) -> TooLarge:
+    has = f"The body has {announced:,} bytes" if announced else "The body has more"
+    return TooLarge(f"{has}, and {limit:,} are taken (COATCHECK_MAX_BODY_BYTES).")

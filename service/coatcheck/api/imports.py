@@ -57,7 +57,7 @@ async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         pending.append(tail)
         size += len(tail)
         if size > MAX_LINE_BYTES:
-            raise TooLarge("A line of the import is larger than this service takes.")
+            raise TooLarge(f"A line of the import has more than the {MAX_LINE_BYTES:,} bytes that are taken.")
     last = b"".join(pending)
     if last.strip():
         yield last

@@ -8,14 +8,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+import structlog
+
 from coatcheck.app.data_dir import DataDirectory
 from coatcheck.domain.errors import RefusedToStart
 from coatcheck.domain.ports import VectorIndex
 from coatcheck.settings import Settings, memory_index_is_enough
 from coatcheck.store.migrate import migrate
+from coatcheck.store.schema import SCHEMA_REVISION
 
 if TYPE_CHECKING:
     from coatcheck.store.embedded import EmbeddedServer
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
@@ -60,7 +65,8 @@ async def open_rows(settings: Settings, directory: DataDirectory) -> Rows:
         raise RefusedToStart("The embedded server is not installed: pip install 'coatcheck[embedded]'.") from error
     server = await asyncio.to_thread(EmbeddedServer.start, directory.path, allow_root_home=settings.allow_root_home)
     try:
-        await asyncio.to_thread(migrate, server.owner_url)
+        if await asyncio.to_thread(migrate, server.owner_url):
+            log.info("the database was migrated", version=SCHEMA_REVISION)
     except BaseException:
         await asyncio.to_thread(server.stop)
         raise

@@ -123,8 +123,10 @@ def _sized(value: JsonValue, at: Path, max_message_bytes: int) -> str:
         raise InvalidRequest(errors=[FieldError(pointer(at), "This is nested too deeply.")]) from error
     size_bytes = len(text) if text.isascii() else len(encode(text))
     if size_bytes > max_message_bytes:
-        detail = f"This has {size_bytes} bytes; {max_message_bytes} are taken."
-        raise TooLarge("One message is larger than this service takes.", errors=[FieldError(pointer(at), detail)])
+        detail = f"has {size_bytes:,} bytes, and {max_message_bytes:,} are taken (COATCHECK_MAX_MESSAGE_BYTES)."
+        raise TooLarge(
+            f"One message is larger than this service takes: {pointer(at)} {detail}", errors=[FieldError(pointer(at), detail)]
+        )
     return text
 
 

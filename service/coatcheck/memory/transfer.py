@@ -82,7 +82,10 @@ class Transfer:
         async for raw in lines:
             number += 1
             if len(raw) > 2 * self._parts.settings.max_body_bytes:
-                raise TooLarge(f"Line {number} is larger than this service takes.")
+                raise TooLarge(
+                    f"Line {number} has {len(raw):,} bytes, and {2 * self._parts.settings.max_body_bytes:,} are taken "
+                    "(twice COATCHECK_MAX_BODY_BYTES)."
+                )
             line = read(raw, number)
             if isinstance(line, SessionLine):
                 _require_whole(section, number - 1)

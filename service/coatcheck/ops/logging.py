@@ -59,6 +59,8 @@ def configure(level: str, *, as_json: bool | None = None, stream: TextIO | None 
     root = logging.getLogger()
     root.handlers[:] = [_Bridge()]
     root.setLevel(level.upper())
+    # What it says of each revision is for who runs it by hand; that the database was migrated is said once, by us.
+    logging.getLogger("alembic").setLevel(logging.DEBUG if level == "debug" else logging.WARNING)
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).handlers.clear()
         logging.getLogger(name).propagate = name != "uvicorn.access"
