@@ -55,10 +55,10 @@ def imported_by(arguments: Sequence[str], folder: Path) -> set[str]:
 def serving(folder: Path, settings: Mapping[str, str], import_log: Path | None = None) -> Iterator[Served]:
     """``coatcheck serve --embedded`` on a data directory, ready; asked to stop at the end.
 
-    The settings go in by a .env file, so that nothing of this process's environment need be copied. Raises RuntimeError when it
+    The settings go in by a file, so that nothing of this process's environment need be copied. Raises RuntimeError when it
     ends, or does not become ready in time.
     """
-    (folder / ".env").write_text(
+    (folder / "settings.env").write_text(
         "".join(f"COATCHECK_{name.upper()}={value}\n" for name, value in settings.items()), encoding="utf-8"
     )
     data_dir = Path(settings["data_dir"])
@@ -67,7 +67,10 @@ def serving(folder: Path, settings: Mapping[str, str], import_log: Path | None =
     start = perf_counter()
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            [sys.executable, *options, *command("serve", "--embedded")], cwd=folder, stdout=subprocess.DEVNULL, stderr=errors
+            [sys.executable, *options, *command("serve", "--embedded", "--env-file", "settings.env")],
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
         )
         try:
             url = _ready(process, data_dir, log)

@@ -1,4 +1,7 @@
-"""Configuration: environment variables with the prefix COATCHECK_, or a .env file, read once into one frozen value.
+"""Configuration: environment variables with the prefix COATCHECK_, and one file of them, read once into one frozen value.
+
+The file is the one that COATCHECK_ENV_FILE names, else coatcheck.env in the data directory. What lies in the working directory is
+not read: it may be anybody's (docs/decisions/016).
 
 Unknown names with the prefix refuse to start; reserved names (COATCHECK_TEST_*, *_SERVICE_*, *_PORT*, the client's
 COATCHECK_URL and COATCHECK_API_KEY) are ignored.
@@ -9,6 +12,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
@@ -20,7 +24,11 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from coatcheck.domain.errors import RefusedToStart
 
 PREFIX = "COATCHECK_"
-_RESERVED = re.compile(r"^COATCHECK_(?:TEST_.*|.*_SERVICE_.*|.*_PORT(?:_.*)?|PORT(?:_.*)?|URL|API_KEY)$")
+_RESERVED = re.compile(r"^COATCHECK_(?:TEST_.*|.*_SERVICE_.*|.*_PORT(?:_.*)?|PORT(?:_.*)?|URL|API_KEY|ENV_FILE)$")
+ENV_FILE = PREFIX + "ENV_FILE"
+DATA_DIR = PREFIX + "DATA_DIR"
+DATA_DIR_FILE = "coatcheck.env"
+WORKING_DIR_FILE = Path(".env")
 
 Seconds = Annotated[float, Field(gt=0)]
 Rate = Annotated[float, Field(gt=0, le=1e12)]
@@ -36,7 +44,7 @@ def default_data_dir() -> Path:
 class Settings(BaseSettings):
     """Every setting of the service. Durations in seconds, sizes in bytes, lengths in code points."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, env_file=".env", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
 
     data_dir: Path = Field(default_factory=default_data_dir)
     """Embedded data, run.json, the local key and, when embedded, the erasure journal."""
@@ -138,18 +146,66 @@ class Settings(BaseSettings):
         return self
 
 
-def load(environment: Mapping[str, str] | None = None, **overrides: object) -> Settings:
+def load(environment: Mapping[str, str] | None = None, env_file: Path | None = None, /, **overrides: object) -> Settings:
     """Reads the settings. Raises RefusedToStart with the names, never the values, of what is wrong."""
     names = os.environ if environment is None else environment  # noqa: TID251
+    file = _env_file(names, env_file, overrides.get("data_dir"))
     known = {PREFIX + name.upper() for name in Settings.model_fields}
-    unknown = sorted(n for n in names if n.startswith(PREFIX) and n not in known and not _RESERVED.match(n))
+    given = {*names, *(_names_in(file) if file is not None else ())}
+    unknown = sorted(n for n in given if n.startswith(PREFIX) and n not in known and not _RESERVED.match(n))
     if unknown:
         raise RefusedToStart(f"Unknown settings: {', '.join(name + _meant(name, known) for name in unknown)}.")
     try:
-        return Settings(**overrides)  # type: ignore[arg-type]
+        return Settings(_env_file=file, **overrides)  # type: ignore[arg-type, call-arg]
     except ValidationError as error:
         problems = "; ".join(f"{PREFIX}{'_'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in error.errors())
         raise RefusedToStart(f"Settings do not fit: {problems}.") from error
+
+
+def unread_file() -> Path | None:
+    """The file of the working directory that sets something of ours, and is not read; None where there is none."""
+    try:
+        return WORKING_DIR_FILE.resolve() if any(name.startswith(PREFIX) for name in _names_in(WORKING_DIR_FILE)) else None
+    except RefusedToStart:
+        return None
+
+
+def _env_file(names: Mapping[str, str], named: Path | None, data_dir: object) -> Path | None:
+    """The file to read besides the environment: the one that is named, which has to be there, else the data directory's own."""
+    if named is not None or names.get(ENV_FILE):
+        file = named or Path(names[ENV_FILE])
+        if not file.is_file():
+            raise RefusedToStart(f"The settings file {file} is not there.")
+        return _trusted(file)
+    folder = Path(str(data_dir or names.get(DATA_DIR) or default_data_dir())).expanduser()
+    file = folder / DATA_DIR_FILE
+    try:
+        if not file.is_file():
+            return None
+    except PermissionError:  # nor is the directory ours: the start says so
+        return None
+    if DATA_DIR in _names_in(file):
+        raise RefusedToStart(f"{file} lies in the data directory and cannot name another one: {DATA_DIR} has no place in it.")
+    return _trusted(file)
+
+
+def _trusted(file: Path) -> Path:
+    """Raises RefusedToStart for a file that somebody else can write: it says where the data goes."""
+    found = file.stat()
+    if hasattr(os, "geteuid") and found.st_uid not in (os.geteuid(), 0):
+        raise RefusedToStart(f"The settings file {file} belongs to another user.")
+    if stat.S_IMODE(found.st_mode) & 0o022:
+        raise RefusedToStart(f"Others can write to the settings file {file}: chmod go-w {file}")
+    return file
+
+
+def _names_in(file: Path) -> set[str]:
+    from dotenv import dotenv_values
+
+    try:
+        return {name.upper() for name in dotenv_values(file)}
+    except (OSError, ValueError) as error:
+        raise RefusedToStart(f"The settings file {file} cannot be read.") from error
 
 
 def _meant(name: str, known: Iterable[str]) -> str:

@@ -249,14 +249,27 @@ def test_the_sdk_finds_the_service_and_its_key(machine: Machine, compacted: list
 
 
 def test_an_env_file_names_the_data_directory_to_the_service_and_to_its_commands(machine: Machine, tmp_path: Path) -> None:
-    (tmp_path / ".env").write_text(f"COATCHECK_DATA_DIR={machine.data_dir}\n", "utf-8")
-    names = environment(machine.data_dir)
+    file = tmp_path / "settings.env"
+    file.write_text(f"COATCHECK_DATA_DIR={machine.data_dir}\n", "utf-8")
+    names = {**environment(machine.data_dir), "COATCHECK_ENV_FILE": str(file)}
     del names["COATCHECK_DATA_DIR"]
 
     done = subprocess.run([*COATCHECK, "keys", "list", "--json"], capture_output=True, cwd=tmp_path, env=names, check=False)
 
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == machine.ok("keys", "list")
+
+
+def test_settings_that_lie_in_the_working_directory_are_not_read_and_that_is_said(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".env").write_text("COATCHECK_EMBEDDER=none\nCOATCHECK_NO_SUCH_SETTING=1\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    done = machine.here("keys", "list", "--json")
+
+    assert done.code == 0
+    assert f"the settings in {tmp_path / '.env'} are not read" in done.err
 
 
 def test_a_second_service_on_the_same_data_is_refused_in_one_line(machine: Machine) -> None:

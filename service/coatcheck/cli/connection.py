@@ -40,7 +40,7 @@ async def connect() -> AsyncIterator[AsyncCoatcheck]:
         async with AsyncCoatcheck() as client:
             yield client
         return
-    # The service's own reading of where its data is: a .env file names it to both.
+    # The service's own reading of where its data is: a settings file names it to both.
     settings = local_settings()
     if running_url(settings.data_dir) and await _answers(settings.data_dir):
         async with AsyncCoatcheck(data_dir=settings.data_dir) as client:
@@ -77,7 +77,19 @@ def local_settings(**overrides: object) -> Settings:
     from coatcheck.settings import load
 
     settings = load(None, **overrides)
+    say_what_is_not_read()
     return settings if settings.embedded or settings.database_url else load(None, **{**overrides, "embedded": True})
+
+
+def say_what_is_not_read() -> None:
+    """A file of the working directory is no settings file of ours until somebody names it."""
+    import os
+
+    from coatcheck.settings import ENV_FILE, unread_file
+
+    file = unread_file()
+    if file is not None and not os.environ.get(ENV_FILE):  # noqa: TID251
+        output.warn(f"the settings in {file} are not read: name it with {ENV_FILE}={file}")
 
 
 async def _answers(data_dir: Path) -> bool:

@@ -18,6 +18,7 @@ def serve(
     host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65_535, help="The port to listen on; 0 takes a free one.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="The data directory.")] = None,
+    env_file: Annotated[Path | None, typer.Option(help="A file of settings, as COATCHECK_ENV_FILE names one.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Serve until SIGTERM.
@@ -28,10 +29,12 @@ def serve(
     import threading
 
     from coatcheck.app.serve import serve as serve_app
+    from coatcheck.cli import connection
     from coatcheck.settings import load
 
     given = {"host": host, "listen_port": port, "data_dir": data_dir, "embedded": embedded or None}
-    settings = load(None, **{name: value for name, value in given.items() if value is not None})
+    settings = load(None, env_file, **{name: value for name, value in given.items() if value is not None})
+    connection.say_what_is_not_read()
     threading.Thread(target=_announce, args=(settings.data_dir, os.getpid(), as_json), daemon=True).start()
     serve_app(settings)
 
