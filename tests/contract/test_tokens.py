@@ -102,6 +102,9 @@ async def test_a_tokens_rights_are_its_principals_role_and_a_scope_narrows_them(
 REFUSED: dict[str, Any] = {
     "no algorithm": lambda: unsigned(claims()),
     "no algorithm, written otherwise": lambda: unsigned(claims(), alg="NoNe"),
+    "an algorithm that is a list": lambda: unsigned(claims(), alg=["ES256"]) + "YQ",
+    "an algorithm that is an object": lambda: unsigned(claims(), alg={"ES256": 1}) + "YQ",
+    "a kind that is a list": lambda: unsigned(claims(), alg="ES256", typ=["JWT"]) + "YQ",
     "no signature": lambda: token().rpartition(".")[0] + ".",
     "the signature of another token": lambda: token().rpartition(".")[0] + "." + token(claims("boss")).rpartition(".")[2],
     "changed since it was signed": lambda: tampered(token(), sub="boss"),

@@ -82,8 +82,8 @@ def _named_in(token: str) -> tuple[str, str] | None:
     except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
         return None
     header, issuer = unproven["header"], unproven["payload"].get("iss")
-    kind, kid = header.get("typ"), header.get("kid")
-    if header.get("alg") not in ALGORITHMS or "crit" in header or "b64" in header:
+    algorithm, kind, kid = header.get("alg"), header.get("typ"), header.get("kid")
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS or "crit" in header or "b64" in header:
         return None
     if not (kind is None or isinstance(kind, str)) or (kind.lower() if kind else None) not in TYPES:
         return None
