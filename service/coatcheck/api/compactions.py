@@ -21,6 +21,7 @@ from coatcheck.domain.errors import (
     ProjectionPending,
     QuotaExceeded,
     RedactionFailed,
+    RedactionTooCostly,
     StageUnavailable,
     StorageFull,
     VisibilityConflict,
@@ -39,7 +40,7 @@ router = APIRouter(tags=["compaction"])
         200: {"model": CompactionResponse, "description": "A completed duplicate: the same body."},
         **problems(
             NotFound, InProgress, VisibilityConflict, Erased, InvalidWindow, EmptyWindow, NoProgress, IdempotencyConflict,
-            QuotaExceeded, ProjectionPending, IndexUnavailable, StageUnavailable, RedactionFailed, StorageFull,
+            QuotaExceeded, ProjectionPending, IndexUnavailable, StageUnavailable, RedactionFailed, RedactionTooCostly, StorageFull,
         ),
     },
     openapi_extra=takes(CompactionRequest, with_key=True),

@@ -14,6 +14,7 @@ from datetime import datetime
 from uuid import UUID
 
 from coatcheck.compaction import (
+    effort,
     excerpt,
     generated,
     lines,
@@ -138,11 +139,13 @@ class Planner:
     def plan(self, request: PlanRequest) -> Plan:
         """Plans one window, whole or not at all.
 
-        Raises TooLarge, InvalidRequest, InvalidWindow, EmptyWindow, NoProgress and RedactionFailed. A model never fails a plan.
+        Raises TooLarge, InvalidRequest, InvalidWindow, EmptyWindow, NoProgress and RedactionFailed (RedactionTooCostly among it).
+        A model never fails a plan.
         """
         checked = window.check(request.wire, request.messages, request.system, request.max_message_bytes)
         times = window.moments(request.times, request.received_at, len(checked.messages))
-        opened = reading.read(checked, times, request.wire, self._redactor, request.keys, request.known_handoffs)
+        with effort.bounded():
+            opened = reading.read(checked, times, request.wire, self._redactor, request.keys, request.known_handoffs)
         cut = pieces.cut(opened)
         decided = self._decide(cut, request.budget)
         stored = store(opened, cut, decided.decisions, self._redactor.revision)

@@ -221,6 +221,12 @@ class RedactionFailed(CoatcheckError):
     slug, status, retryable, retry_after_s = "redaction-failed", 503, True, 5
 
 
+class RedactionTooCostly(RedactionFailed):
+    """Taking the secrets out of this text takes longer than one request may; hand in less at a time."""
+
+    slug, status, retryable = "redaction-too-costly", 413, False
+
+
 class RefusedToStart(CoatcheckError):
     """The service refuses to start."""
 

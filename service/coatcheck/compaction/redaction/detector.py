@@ -11,6 +11,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from coatcheck.compaction import effort
 from coatcheck.compaction.redaction import own_rules as own_rules_file
 from coatcheck.domain.canonical import scalar_text
 from coatcheck.domain.errors import RedactionFailed
@@ -86,6 +87,7 @@ class Detector:
         """The matches in each text. Raises RedactionFailed; there is never a partial result."""
         hits: list[list[Hit]] = [[] for _ in texts]
         for data, pieces in _chunks(texts):
+            effort.check()
             self._scan_chunk(data, pieces, hits)
         return hits
 

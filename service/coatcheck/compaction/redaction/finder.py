@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from coatcheck.compaction import effort
 from coatcheck.compaction.redaction.assignments import kind_under_key
 from coatcheck.compaction.redaction.detector import Detector, Hit
 from coatcheck.compaction.redaction.filters import Secret, cover_unasked, judge
@@ -79,6 +80,7 @@ def find(detector: Detector, leaves: Sequence[Leaf]) -> list[list[Covered]]:
 
 
 def _views(text: str) -> list[View]:
+    effort.check()
     view = plain(text)
     other = decoded(view)
     return [view] if other is None else [view, other]
@@ -107,6 +109,7 @@ def _secrets(text: str, hits: Sequence[Hit]) -> list[Secret]:
         reads = hit.rule.startswith(_READ_ON)
         if hit.rule in (_PRIVATE_KEY, _JOINT) or (reads and hit.start < reached):
             continue  # a place to look closer, or inside of a secret already
+        effort.check()
         allowed -= 1
         secret = judge(text, hit) if allowed >= 0 else cover_unasked(text, hit)
         if secret is not None:

@@ -1,6 +1,7 @@
 """Takes the secrets out of texts and messages, and puts typed placeholders in their place.
 
-Fails closed: a scanner that errs or is late, and a text that will not settle, raise RedactionFailed, and nothing is returned.
+Fails closed: a scanner that errs or is late, and a text that will not settle, raise RedactionFailed, and nothing is returned;
+a text that takes too much processor time, RedactionTooCostly.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import platformdirs
 
+from coatcheck.compaction import effort
 from coatcheck.compaction.redaction.detector import Detector
 from coatcheck.compaction.redaction.finder import Leaf
 from coatcheck.compaction.redaction.nested import key_of, with_key, with_value
@@ -77,7 +79,8 @@ class Redactor:
 
     def redact_text(self, text: str, keys: PlaceholderKeys, *, key_name: str | None = None) -> RedactedText:
         """One text. ``key_name`` is the key that it stands under, which may be all that makes it a secret."""
-        settled = settle(self._detector, [Leaf(text, key_name)], keys)[0]
+        with effort.bounded():
+            settled = settle(self._detector, [Leaf(text, key_name)], keys)[0]
         return RedactedText(settled.text, settled.counts)
 
     def redact_message(self, wire: WireFormat, message: JsonObject, keys: PlaceholderKeys, *, at: JsonPath) -> RedactedMessage:
@@ -127,7 +130,8 @@ class Redactor:
                     structural.append(field)
             content.append(of_content)
             watched.append(_checked(document, structural, at))
-        settled, seen = settle_beside(self._detector, leaves, [leaf for of_one in watched for _, leaf in of_one], keys)
+        with effort.bounded():
+            settled, seen = settle_beside(self._detector, leaves, [leaf for of_one in watched for _, leaf in of_one], keys)
         texts, beside = iter(settled), iter(seen)
         redacted: list[tuple[JsonValue, Mapping[str, int]]] = []
         for (document, _, at), of_content, structure in zip(documents, content, watched, strict=True):

@@ -1,0 +1,36 @@
+"""How much processor time the text of one request may take, however it was made to be slow.
+
+Time of the thread that works, not of the wall: a busy machine makes nothing too costly. The bound is the context's, since what
+spends the time (a match in a chunk of a view of a leaf of a message) lies six calls below what sets it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from coatcheck.domain.errors import RedactionTooCostly
+
+LIMIT_S = 20.0
+"""An ordinary window of 32 MiB takes about ten. Less than a request's deadline, so that its answer says why; and far less than the
+two minutes after which a vital stage ends the process."""
+
+_until_s: ContextVar[float] = ContextVar("effort_until_s", default=float("inf"))
+
+
+@contextmanager
+def bounded(limit_s: float | None = None) -> Iterator[None]:
+    """Within it ``check`` raises once this thread has worked for so long; a bound outside of it stands as well."""
+    token = _until_s.set(min(_until_s.get(), time.thread_time() + (LIMIT_S if limit_s is None else limit_s)))
+    try:
+        yield
+    finally:
+        _until_s.reset(token)
+
+
+def check() -> None:
+    """Raises RedactionTooCostly when the bound is passed."""
+    if time.thread_time() > _until_s.get():
+        raise RedactionTooCostly
