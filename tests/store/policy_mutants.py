@@ -99,7 +99,7 @@ def _instead(name: str, policy: Policy, mutated: Policy) -> Mutant:
 
 def _subquery(condition: str) -> tuple[int, int] | None:
     """Where the condition's subquery stands."""
-    start = condition.find("EXISTS (")
+    start = condition.find("(SELECT true FROM ")
     if start < 0:
         return None
     depth = 0
