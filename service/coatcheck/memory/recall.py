@@ -51,7 +51,7 @@ class Recall:
         legs, states = await self._ask(context, query, narrow, max(MIN_CANDIDATES, request.top_k * settings.recall_over_fetch))
         weights = {"dense": settings.fusion_dense_weight, "lexical": settings.fusion_lexical_weight}
         candidates = fuse(legs, weights, settings.fusion_rrf_k)
-        verified = await self._verify(context, candidates, request.top_k)
+        verified = await self._verify(context, request, candidates)
         for position, one in enumerate(verified, 1):
             one.best.candidate.ranks["fused"] = position
         ordered, states["rerank"] = await self._rerank(query, request, verified)
@@ -108,22 +108,22 @@ class Recall:
         vector = await self._parts.lanes.embed_query(context.tenant_scope, query)
         return await self._parts.index.search_dense(context.scope, self._parts.generation.number, vector, narrow, limit)
 
-    async def _verify(self, context: RequestContext, candidates: Sequence[Candidate], top_k: int) -> list[Folded]:
+    async def _verify(self, context: RequestContext, request: RecallRequest, candidates: Sequence[Candidate]) -> list[Folded]:
         """The best candidates that PostgreSQL confirms, in their order; what it does not confirm is counted, never shown."""
-        wanted = max(top_k, RERANK_CANDIDATES)
+        wanted, reduced = max(request.top_k, RERANK_CANDIDATES), request.representation == "reduced"
         confirmed: list[Verified] = []
         verified: Spread[Folded] = Spread(context.principal_id, wanted)
         for start in range(0, len(candidates), wanted):
             if verified.is_full or len(confirmed) >= MAX_VERIFIED * wanted:
                 break
-            confirmed += await self._confirmed(context, candidates[start : start + wanted])
+            confirmed += await self._confirmed(context, candidates[start : start + wanted], reduced)
             verified = Spread(context.principal_id, wanted)
             verified.add((one.source(context.principal_id), one) for one in fold(confirmed))
         return verified.best()
 
-    async def _confirmed(self, context: RequestContext, candidates: Sequence[Candidate]) -> list[Verified]:
+    async def _confirmed(self, context: RequestContext, candidates: Sequence[Candidate], reduced: bool) -> list[Verified]:
         keys = [candidate.key for candidate in candidates]
-        found = await self._parts.database.read(context.scope, lambda tx: find_candidates(tx, keys))
+        found = await self._parts.database.read(context.scope, lambda tx: find_candidates(tx, keys, reduced=reduced))
         confirmed: list[Verified] = []
         for candidate in candidates:
             row, entry = found.get(candidate.key, (None, None))
