@@ -11,7 +11,7 @@ from coatcheck.app.compose import App
 from coatcheck.identity.operations import EVERYTHING
 from tests import apps
 from tests.apps import Caller
-from tests.windows import request
+from tests.windows import request, window
 
 
 async def records(http: httpx.AsyncClient, query: str = "") -> list[dict[str, Any]]:
@@ -80,6 +80,35 @@ async def test_the_audit_names_ids_and_never_content(app: App, http: httpx.Async
 
     assert {"session.patch", "principal.create", "key.create", "delegation.create"} <= {record["action"] for record in found}
     assert canary not in str(found)
+
+
+async def test_what_a_delegate_did_names_the_delegation_and_whose_it_is(
+    app: App, http: httpx.AsyncClient, operator: Caller
+) -> None:
+    made = [(await http.post("/v1/compactions", json=request(f"s{n}", window(mark=f"m{n}")))).json() for n in range(3)]
+    asked = {"name": "agent", "audience": ["api"], "operations": ["sessions", "erase", "delegate", "cache"]}
+    first = (await http.post("/v1/delegations", json=asked)).json()
+    async with apps.client(app, Caller(operator.tenant_id, operator.principal_id, first["credential"])) as agent:
+        await agent.patch(f"/v1/sessions/{made[0]['session_id']}", json={"visibility": "personal"})
+        await agent.delete(f"/v1/sessions/{made[0]['session_id']}")
+        await agent.delete(f"/v1/manifests/{made[1]['manifest_id']}")
+        second = (await agent.post("/v1/delegations", json={**asked, "operations": ["erase"]})).json()
+    async with apps.client(app, Caller(operator.tenant_id, operator.principal_id, second["credential"])) as below:
+        await below.delete(f"/v1/sessions/{made[1]['session_id']}")
+    await http.delete(f"/v1/sessions/{made[2]['session_id']}")
+
+    found = await records(http)
+
+    assert {one["principal_id"] for one in found} == {str(operator.principal_id)}
+    assert [(one["action"], one["delegation_id"]) for one in reversed(found)] == [
+        ("delegation.create", None),
+        ("session.patch", first["delegation_id"]),
+        ("session.erase", first["delegation_id"]),
+        ("manifest.erase", first["delegation_id"]),
+        ("delegation.create", first["delegation_id"]),
+        ("session.erase", second["delegation_id"]),
+        ("session.erase", None),
+    ]
 
 
 async def test_a_member_and_a_key_without_the_right_read_no_audit(app: App, http: httpx.AsyncClient, operator: Caller) -> None:

@@ -49,6 +49,7 @@ class MemoryDirectory:
             tenant_active=True,
             teams=frozenset(),
             permission_revision=3,
+            own_revision=2,
         )
         self.records[made.tenant_id, made.key_id] = dataclasses.replace(record, **changes)  # type: ignore[arg-type]
         return made

@@ -56,7 +56,7 @@ def test_each_circumstance_makes_another_scope(name: str) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"permission_revision": 99},
+        {"own_revision": 99},
         {"operations": frozenset({"cache"})},
         {"sessions": frozenset({UUID(int=9)})},
         {"teams": frozenset({TEAM})},
@@ -65,6 +65,15 @@ def test_each_circumstance_makes_another_scope(name: str) -> None:
 )
 def test_each_right_of_the_credential_makes_another_private_scope(changes: dict[str, Any]) -> None:
     assert scope().dimensions.first_difference(scope(context(**changes)).dimensions) == Dimension.PERMISSION
+
+
+def test_a_private_scope_follows_its_principals_revision_and_a_shared_one_the_tenants() -> None:
+    others, own = context(permission_revision=99), context(own_revision=99)
+
+    assert scope(others) == dataclasses.replace(scope(), within=others.scope)
+    assert scope(own, sharing="tenant") == dataclasses.replace(scope(sharing="tenant"), within=own.scope)
+    assert scope().dimensions.first_difference(scope(own).dimensions) == Dimension.PERMISSION
+    assert scope(sharing="tenant").dimensions.first_difference(scope(others, sharing="tenant").dimensions) == Dimension.PERMISSION
 
 
 def test_principals_tenants_and_roots_have_no_scope_in_common() -> None:

@@ -13,7 +13,7 @@ from coatcheck.identity.operations import DELEGABLE, EVERYTHING, MEMBER, OPERATO
 
 
 def context(**changes: object) -> RequestContext:
-    plain = RequestContext(UUID(int=1), UUID(int=2), Credential(CredentialKind.KEY, "3", None), MEMBER, None, frozenset(), 0)
+    plain = RequestContext(UUID(int=1), UUID(int=2), Credential(CredentialKind.KEY, "3", None), MEMBER, None, frozenset(), 0, 0)
     return dataclasses.replace(plain, **changes)  # type: ignore[arg-type]
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from coatcheck.identity.operations import EVERYTHING
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.store import teams
 from tests.apps import Caller, client, new_principal
@@ -103,37 +105,72 @@ async def _new_member(town: Town) -> None:
     await new_principal(town.app, town.alice.tenant_id)
 
 
-async def _revoked_membership(town: Town) -> None:
-    scope = tenant_scope(town.carol.tenant_id)
-    await town.app.parts.database.work(scope, lambda tx: teams.leave(tx, town.carol.principal_id, town.team_id))
+async def _left_and_joined_again(town: Town, person: Person) -> None:
+    scope, member = tenant_scope(person.tenant_id), person.principal_id
+    await town.app.parts.database.work(scope, lambda tx: teams.leave(tx, member, town.team_id))
+    await town.app.parts.database.work(scope, lambda tx: teams.join(tx, member, town.team_id, datetime.now(UTC)))
 
 
-async def _revoked_key(town: Town) -> None:
-    made = await town.operator.http.post("/v1/admin/keys", json={"name": "short-lived"})
+async def _revoked_key(town: Town, person: Person) -> None:
+    asked = {"name": "short-lived", "principal_id": str(person.principal_id), "operations": ["read"]}
+    made = await town.operator.http.post("/v1/admin/keys", json=asked)
     await town.operator.http.delete(f"/v1/admin/keys/{made.json()['key_id']}")
 
 
-async def _deactivated_colleague(town: Town) -> None:
-    colleague = await new_principal(town.app, town.alice.tenant_id)
-    done = await town.operator.http.patch(f"/v1/admin/principals/{colleague.principal_id}", json={"status": "inactive"})
-    assert done.status_code == 200, done.text
+async def _deactivated_and_active_again(town: Town, person: Person) -> None:
+    for status in ("inactive", "active"):
+        done = await town.operator.http.patch(f"/v1/admin/principals/{person.principal_id}", json={"status": status})
+        assert done.status_code == 200, done.text
 
 
-@pytest.mark.parametrize("change", [_new_member, _revoked_membership, _revoked_key, _deactivated_colleague])
-async def test_any_change_of_permissions_makes_it_ineligible_at_once(town: Town, change: Callable[[Town], Awaitable[None]]) -> None:
+OF_SOMEBODY = [_left_and_joined_again, _revoked_key, _deactivated_and_active_again]
+
+
+@pytest.mark.parametrize("change", OF_SOMEBODY)
+async def test_any_change_of_her_own_permissions_makes_it_ineligible_at_once(
+    town: Town, change: Callable[[Town, Person], Awaitable[None]]
+) -> None:
+    """Though all her rights are as they were: what the answer was made with is another revision of them."""
     await store(town.alice.http, MARKER)
 
-    await change(town)
+    await change(town, town.alice)
     found = await lookup(town.alice.http)
 
     assert why(found) == "ineligible:permission"
     assert MARKER not in str(found)
 
 
+@pytest.mark.parametrize("change", OF_SOMEBODY)
+async def test_a_change_of_anothers_permissions_leaves_her_answers_hers(
+    town: Town, change: Callable[[Town, Person], Awaitable[None]]
+) -> None:
+    await store(town.alice.http, MARKER)
+
+    await change(town, town.carol)
+    await _new_member(town)
+
+    assert (await lookup(town.alice.http))["answer"] == MARKER
+
+
+@pytest.mark.parametrize("change", OF_SOMEBODY)
+async def test_what_is_shared_is_made_anew_after_a_change_of_anybodys_permissions(
+    town: Town, change: Callable[[Town, Person], Awaitable[None]]
+) -> None:
+    shared = {"session": "", "sources": [], "sharing": "tenant", "prompt": f"shared {change.__name__}"}
+    publisher = await new_principal(town.app, town.alice.tenant_id, EVERYTHING)
+    async with client(town.app, publisher) as http:
+        await store(http, MARKER, **shared)
+    assert (await lookup(town.alice.http, **shared))["answer"] == MARKER
+
+    await change(town, town.carol)
+
+    assert why(await lookup(town.alice.http, **shared)) == "ineligible:permission"
+
+
 async def test_permissions_that_change_while_an_answer_is_made_make_it_nobodys(town: Town) -> None:
     """The answer was generated with rights that are not those of the scope it would now be stored under."""
     scope = (await lookup(town.alice.http, session="meanwhile"))["scope"]
-    await _new_member(town)
+    await _revoked_key(town, town.alice)
 
     kept = await town.alice.http.post(
         "/v1/cache/store", json={**circumstances(session="meanwhile"), "answer": MARKER, "scope": scope}

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from coatcheck.domain.actors import THE_SERVICE, Actor
 from coatcheck.domain.errors import CoatcheckError
 from coatcheck.store import audit, directory, generations, principals, teams
 from coatcheck.store.database import Database, WorkerTransaction
@@ -92,7 +93,7 @@ async def test_principals_have_the_teams_they_joined_and_have_not_left(database:
 
     found = await database.work(tenant.scope, lambda tx: principals.find(tx, principal_id))
     assert found is not None
-    assert found == Principal(principal_id, "ada", "member", "active", None, None, found.created_at, frozenset({stays}))
+    assert found == Principal(principal_id, "ada", "member", "active", None, None, found.created_at, frozenset({stays}), 4)
     assert await database.work(tenant.scope, principals.first) == principal_id
     known = await database.work(tenant.scope, lambda tx: principals.existing(tx, [principal_id, uuid4()]))
     assert known == {principal_id}
@@ -102,6 +103,35 @@ async def rename(tx: WorkerTransaction, principal_id: UUID) -> None:
     found = await principals.lock(tx, principal_id)
     assert found is not None
     assert await principals.update(tx, replace(found, name="another"))
+
+
+async def test_a_change_of_rights_raises_the_revision_of_those_whom_it_concerns(database: Database, tenant: Tenancy) -> None:
+    one, other = await tenant.principal(), await tenant.principal()
+    team_id, key = uuid4(), key_of(one.principal_id)
+    await database.work(tenant.scope, lambda tx: teams.insert(tx, team_id, "team", EPOCH))
+    changes = [
+        lambda tx: directory.insert_key(tx, key),
+        lambda tx: directory.revoke_key(tx, key.key_id, EPOCH),
+        lambda tx: teams.join(tx, one.principal_id, team_id, EPOCH),
+        lambda tx: teams.leave(tx, one.principal_id, team_id),
+        lambda tx: teams.join(tx, one.principal_id, team_id, EPOCH),
+        lambda tx: teams.delete(tx, team_id),
+        lambda tx: rename(tx, one.principal_id),
+    ]
+
+    async def revisions() -> list[int]:
+        async def work(tx: WorkerTransaction) -> list[int]:
+            found = [await principals.find(tx, who.principal_id) for who in (one, other)]
+            return [principal.permission_revision for principal in found if principal is not None]
+
+        return await database.work(tenant.scope, work)
+
+    for change in changes:
+        before = await revisions()
+        await database.work(tenant.scope, change)
+        after = await revisions()
+        assert after[0] > before[0]
+        assert after[1] == before[1]
 
 
 async def test_every_change_of_rights_raises_the_permission_revision(database: Database, tenant: Tenancy) -> None:
@@ -142,14 +172,17 @@ async def test_the_current_generation_is_the_newest(fresh_database_url: str) -> 
 async def test_the_audit_is_written_by_everybody_and_read_by_operators(database: Database, tenant: Tenancy) -> None:
     scope = await tenant.principal()
     first, second = sorted([uuid4(), uuid4()])
+    delegate = uuid4()
 
-    await database.write(scope, lambda tx: audit.record(tx, first, scope.principal_id, "session.patch", "session", "an id"))
-    await database.work(tenant.scope, lambda tx: audit.record(tx, second, None, "key.revoke", "key", "another"))
+    await database.write(
+        scope, lambda tx: audit.record(tx, first, Actor(scope.principal_id, delegate), "session.patch", "session", "an id")
+    )
+    await database.work(tenant.scope, lambda tx: audit.record(tx, second, THE_SERVICE, "key.revoke", "key", "another"))
 
     rows = await database.work(tenant.scope, lambda tx: audit.page(tx, None, 10))
-    assert [(row.audit_id, row.principal_id, row.action) for row in rows] == [
-        (first, scope.principal_id, "session.patch"),
-        (second, None, "key.revoke"),
+    assert [(row.audit_id, row.principal_id, row.delegation_id, row.action) for row in rows] == [
+        (first, scope.principal_id, delegate, "session.patch"),
+        (second, None, None, "key.revoke"),
     ]
     assert [row.audit_id for row in await database.work(tenant.scope, lambda tx: audit.page(tx, first, 10))] == [second]
     with pytest.raises(CoatcheckError, match="42501"):

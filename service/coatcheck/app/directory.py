@@ -50,6 +50,7 @@ async def _find_subject(tx: WorkerTransaction, issuer: str, subject: str) -> Sub
         tenant_active=tenant.status == "active",
         teams=principal.teams,
         permission_revision=tenant.permission_revision,
+        own_revision=principal.permission_revision,
     )
 
 
@@ -88,5 +89,6 @@ def _narrowed(
         tenant_active=tenant.status == "active",
         teams=principal.teams,
         permission_revision=tenant.permission_revision,
+        own_revision=principal.permission_revision,
         doors=frozenset(Door) & frozenset.intersection(*(row.audience for row in chain)),
     )

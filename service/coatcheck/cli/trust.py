@@ -108,5 +108,7 @@ def audit(
     from coatcheck.cli import connection
 
     found = connection.run(lambda client: client.audit(principal_id=principal, limit=limit))
-    rows = ((f"{r.occurred_at:%Y-%m-%d %H:%M:%S}", r.principal_id or "", r.action, r.target_id) for r in found)
-    output.show_table(found, as_json, ("at", "principal", "did", "to"), rows)
+    rows = (
+        (f"{r.occurred_at:%Y-%m-%d %H:%M:%S}", r.principal_id or "", r.delegation_id or "", r.action, r.target_id) for r in found
+    )
+    output.show_table(found, as_json, ("at", "principal", "by delegation", "did", "to"), rows)

@@ -16,7 +16,7 @@ class TenantLimits:
     """Of the embedder's own work, for queries and for what is stored."""
     max_segments: int | None = None
     max_bytes: int | None = None
-    """Of segments and blobs, as they were handed in after redaction."""
+    """Of segments and blobs, as they were handed in after redaction, and of cached answers."""
 
     def over(self, defaults: TenantLimits) -> TenantLimits:
         """These, and the defaults where these say nothing."""

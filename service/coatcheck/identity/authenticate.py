@@ -54,6 +54,7 @@ class Authenticator:
             sessions=record.sessions,
             teams=record.teams,
             permission_revision=record.permission_revision,
+            own_revision=record.own_revision,
         )
 
     def _proves(self, presented: ApiKey, record: KeyRecord | None) -> bool:

@@ -93,7 +93,7 @@ def _permission(context: RequestContext, sharing: Sharing) -> JsonValue:
     if not sharing.is_private:
         return {"revision": context.permission_revision}
     return {
-        "revision": context.permission_revision,
+        "revision": context.own_revision,
         "operations": [*sorted(context.operations)],
         "sessions": None if context.sessions is None else [*sorted(map(str, context.sessions))],
         "teams": [*sorted(map(str, context.teams))],

@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
+from coatcheck.domain.actors import Actor
 from coatcheck.domain.errors import Forbidden
 from coatcheck.domain.scopes import PUBLIC, Scope, TenantScope, principal_key, team_key
 from coatcheck.identity.operations import OPERATORS_CORE
@@ -42,6 +43,8 @@ class RequestContext:
     teams: frozenset[UUID]
     permission_revision: int
     """The tenant's, when the rights were read: it rises with every change of a key, a principal or a membership."""
+    own_revision: int
+    """The same of the principal alone: it rises with what concerns its rights."""
 
     @property
     def scope(self) -> Scope:
@@ -53,6 +56,12 @@ class RequestContext:
     def tenant_scope(self) -> TenantScope:
         """The caller's tenant, whole: for what a use case does after it has authorised the caller for it."""
         return TenantScope(self.tenant_id)
+
+    @property
+    def actor(self) -> Actor:
+        """Who the audit says did it."""
+        by_delegation = self.credential.kind is CredentialKind.DELEGATION
+        return Actor(self.principal_id, UUID(self.credential.reference) if by_delegation else None)
 
     @property
     def is_operator(self) -> bool:

@@ -29,6 +29,7 @@ class KeyRecord:
     tenant_active: bool
     teams: frozenset[UUID]
     permission_revision: int
+    own_revision: int
     doors: frozenset[Door] = EVERY_DOOR
 
 
@@ -52,6 +53,7 @@ class SubjectRecord:
     tenant_active: bool
     teams: frozenset[UUID]
     permission_revision: int
+    own_revision: int
 
 
 class TokenDirectory(Protocol):

@@ -70,6 +70,7 @@ class TokenVerifier:
             sessions=None,
             teams=subject.teams,
             permission_revision=subject.permission_revision,
+            own_revision=subject.own_revision,
         )
 
 

@@ -35,6 +35,7 @@ def _out(row: AuditRow) -> AuditOut:
     return AuditOut(
         audit_id=row.audit_id,
         principal_id=row.principal_id,
+        delegation_id=row.delegation_id,
         action=row.action,
         target_kind=row.target_kind,
         target_id=row.target_id,

@@ -33,7 +33,7 @@ class CachePurging:
             purged = await cache_purge.purge(tx, writer, conversation, source)
             if asked.whose != "own":
                 target = str(writer or context.tenant_id)
-                await audit.record(tx, self._parts.new_id(), context.principal_id, "cache.purge", asked.whose, target)
+                await audit.record(tx, self._parts.new_id(), context.actor, "cache.purge", asked.whose, target)
             return purged
 
         return CachePurgeOut(purged=await self._parts.database.work(context.tenant_scope, work))

@@ -103,7 +103,7 @@ class Delegations:
             chain = await delegations.chain(tx, delegation_id)
             if not chain or not _may_revoke(context, chain):
                 raise NotFound
-            await delegations.revoke(tx, delegation_id, self._parts.clock())
+            await delegations.revoke(tx, chain[0], self._parts.clock())
             await self._record(tx, context, "delegation.revoke", delegation_id)
 
         await self._parts.database.work(context.tenant_scope, work)
@@ -121,7 +121,7 @@ class Delegations:
         return None
 
     async def _record(self, tx: WorkerTransaction, context: RequestContext, action: str, delegation_id: UUID) -> None:
-        await audit.record(tx, self._parts.new_id(), context.principal_id, action, "delegation", str(delegation_id))
+        await audit.record(tx, self._parts.new_id(), context.actor, action, "delegation", str(delegation_id))
 
 
 def _end(context: RequestContext, now: datetime, seconds: int | None) -> datetime:

@@ -51,7 +51,7 @@ class Forget:
             if marked is None:
                 raise Erased
             erasure_id = await mark_session(self._parts, tx, marked, now, Word(context.principal_id, "request"))
-            await audit.record(tx, self._parts.new_id(), context.principal_id, "session.erase", "session", str(session_id))
+            await audit.record(tx, self._parts.new_id(), context.actor, "session.erase", "session", str(session_id))
             return erasure_id, await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, session_id)
 
         with self._eraser.alone_with(session_id, None):
@@ -72,7 +72,7 @@ class Forget:
             if session is None or marked is None:
                 raise Erased
             erasure_id = await mark_manifest(self._parts, tx, session, marked, now, Word(context.principal_id, "request"))
-            await audit.record(tx, self._parts.new_id(), context.principal_id, "manifest.erase", "manifest", str(manifest_id))
+            await audit.record(tx, self._parts.new_id(), context.actor, "manifest.erase", "manifest", str(manifest_id))
             item = await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, session_id, manifest_id=manifest_id)
             return erasure_id, item
 

@@ -6,7 +6,7 @@ from coatcheck.domain.errors import FieldError, InvalidRequest, NotFound, Outbou
 from coatcheck.identity.context import RequestContext
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory.collaborators import Collaborators
-from coatcheck.store import audit, directory, issuers
+from coatcheck.store import audit, directory, issuers, permission
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.issuers import IssuerRow
 from coatcheck_client.wire import IssuerCreate, IssuerOut, IssuerPage
@@ -64,8 +64,8 @@ class Issuers:
         await self._parts.database.work(tenant_scope(found.tenant_id), work)
 
     async def _changed(self, tx: WorkerTransaction, context: RequestContext, action: str, issuer: str) -> None:
-        await directory.raise_permission_revision(tx)
-        await audit.record(tx, self._parts.new_id(), context.principal_id, action, "issuer", issuer)
+        await permission.of_issuer(tx, issuer)
+        await audit.record(tx, self._parts.new_id(), context.actor, action, "issuer", issuer)
 
 
 def _out(row: IssuerRow) -> IssuerOut:

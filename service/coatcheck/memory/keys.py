@@ -72,7 +72,7 @@ class Keys:
                 raise InvalidRequest("The principal's role does not allow one of the operations.")
             within = dataclasses.replace(within, operations=within.operations & ceiling)
             row = await self._store(tx, fresh, asked.name, within)
-            await audit.record(tx, self._parts.new_id(), context.principal_id, "key.create", "key", str(fresh.key_id))
+            await audit.record(tx, self._parts.new_id(), context.actor, "key.create", "key", str(fresh.key_id))
             return row
 
         return _key_out(await self._parts.database.work(context.tenant_scope, work), fresh.text)
@@ -86,7 +86,7 @@ class Keys:
             row = await directory.revoke_key(tx, key_id, self._parts.clock())
             if row is None:  # gone between the two: its principal was
                 raise NotFound
-            await audit.record(tx, self._parts.new_id(), context.principal_id, "key.revoke", "key", str(key_id))
+            await audit.record(tx, self._parts.new_id(), context.actor, "key.revoke", "key", str(key_id))
             return row
 
         return _key_out(await self._parts.database.work(context.tenant_scope, work))
@@ -106,7 +106,7 @@ class Keys:
             within = self._within(context, Grant(old.principal_id, old.operations, old.sessions, old.expires_at))
             await directory.revoke_key(tx, key_id, self._parts.clock())
             row = await self._store(tx, fresh, old.name, within)
-            await audit.record(tx, self._parts.new_id(), context.principal_id, "key.rotate", "key", str(key_id))
+            await audit.record(tx, self._parts.new_id(), context.actor, "key.rotate", "key", str(key_id))
             return row
 
         return _key_out(await self._parts.database.work(context.tenant_scope, work), fresh.text)

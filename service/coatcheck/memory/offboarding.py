@@ -56,7 +56,7 @@ class Offboarding:
             word = Word(context.principal_id, "off-boarding")
             erasure_id = await receipts.begin(self._parts, tx, "tenant", tenant_id, word, self._parts.clock(), {})
             if await offboarding.suspend(tx, tenant_id, erasure_id):
-                await audit.record(tx, self._parts.new_id(), context.principal_id, "tenant.erase", "tenant", str(tenant_id))
+                await audit.record(tx, self._parts.new_id(), context.actor, "tenant.erase", "tenant", str(tenant_id))
 
         await self._parts.database.work(context.tenant_scope, mark)
         await reach_async("after-tenant-suspended")

@@ -93,7 +93,7 @@ class Principals:
         return _out(await self._parts.database.work(context.tenant_scope, work))
 
     async def _record(self, tx: WorkerTransaction, context: RequestContext, action: str, on: Principal) -> None:
-        await audit.record(tx, self._parts.new_id(), context.principal_id, action, "principal", str(on.principal_id))
+        await audit.record(tx, self._parts.new_id(), context.actor, action, "principal", str(on.principal_id))
 
 
 def _changes(old: Principal, new: Principal) -> list[str]:

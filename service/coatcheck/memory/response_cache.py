@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Literal
 
 from coatcheck.domain.canonical import decode, parse_text, to_bytes, to_text
-from coatcheck.domain.errors import RedactionFailed, StorageFull, StoreUnavailable
+from coatcheck.domain.errors import QuotaExceeded, RedactionFailed, StorageFull, StoreUnavailable
 from coatcheck.domain.response_cache import CacheEntry, CacheScope, Dimension, PromptPrint, Sharing, Stated
 from coatcheck.identity.cache_scopes import cache_scope, require_sharing
 from coatcheck.identity.context import RequestContext
@@ -35,7 +35,7 @@ from coatcheck_client.wire import (
     CacheStoreOut,
 )
 
-OFF, UNAVAILABLE = "off", "unavailable"
+OFF, UNAVAILABLE, QUOTA = "off", "unavailable", "quota"
 
 
 class ResponseCache:
@@ -71,6 +71,8 @@ class ResponseCache:
             async with asyncio.timeout(self._parts.settings.response_cache_timeout_s):
                 self._parts.disk.require_room()
                 return await self._store(context, sharing, asked)
+        except QuotaExceeded:
+            return _not_stored(QUOTA)
         except (TimeoutError, StoreUnavailable, StorageFull, RedactionFailed):
             return _not_stored(UNAVAILABLE)
 
@@ -127,9 +129,15 @@ class ResponseCache:
         now = self._parts.clock()
         life_s = min(asked.ttl_s or self._parts.settings.response_cache_ttl_s, self._parts.settings.response_cache_ttl_s)
         entry = CacheEntry(self._parts.new_id(), raw, now, now + timedelta(seconds=life_s))
-        kept = await self._parts.database.write(
-            context.scope, lambda tx: self._keep(context, tx, prints, sharing, asked, stated, prompt, embedded, entry)
-        )
+        limits = await self._parts.limiter.of(context.tenant_id)
+
+        async def keep(tx: WriteTransaction) -> CacheScope | str:
+            kept = await self._keep(context, tx, prints, sharing, asked, stated, prompt, embedded, entry)
+            if isinstance(kept, CacheScope):
+                await self._parts.limiter.check_fits(tx, limits)
+            return kept
+
+        kept = await self._parts.database.write(context.scope, keep)
         if not isinstance(kept, CacheScope):
             return _not_stored(kept)
 

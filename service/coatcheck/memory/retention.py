@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from coatcheck.domain.actors import THE_SERVICE
 from coatcheck.domain.outbox import OutboxKind
 from coatcheck.domain.scopes import TenantScope
 from coatcheck.identity.context import RequestContext
@@ -35,7 +36,7 @@ class Retention:
 
         async def work(tx: WorkerTransaction) -> dict[str, int]:
             await retention.change(tx, days, self._parts.clock())
-            await audit.record(tx, self._parts.new_id(), context.principal_id, "retention.change", "tenant", str(context.tenant_id))
+            await audit.record(tx, self._parts.new_id(), context.actor, "retention.change", "tenant", str(context.tenant_id))
             return await retention.find(tx)
 
         return RetentionPolicy(**await self._parts.database.work(context.tenant_scope, work))
@@ -61,7 +62,7 @@ class Retention:
             if marked is None:
                 return False
             await mark_session(self._parts, tx, marked, now, Word(None, "retention"))
-            await audit.record(tx, self._parts.new_id(), None, "session.expire", "session", str(session_id))
+            await audit.record(tx, self._parts.new_id(), THE_SERVICE, "session.expire", "session", str(session_id))
             await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, session_id)
             return True
 

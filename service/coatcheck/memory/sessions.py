@@ -68,7 +68,7 @@ class Sessions:
                 raise NotFound
             await tombstones.share_handoffs(tx, session_id, acl)
             await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ACL, session_id)
-            await audit.record(tx, self._parts.new_id(), context.principal_id, "session.patch", "session", str(session_id))
+            await audit.record(tx, self._parts.new_id(), context.actor, "session.patch", "session", str(session_id))
             summary = await sessions.summary(tx, session_id)
             if summary is None:
                 raise NotFound

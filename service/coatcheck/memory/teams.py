@@ -95,7 +95,7 @@ class Teams:
         await self._parts.database.work(context.tenant_scope, work)
 
     async def _record(self, tx: WorkerTransaction, context: RequestContext, action: str, kind: str, target_id: str) -> None:
-        await audit.record(tx, self._parts.new_id(), context.principal_id, action, kind, target_id)
+        await audit.record(tx, self._parts.new_id(), context.actor, action, kind, target_id)
 
 
 def _team_out(row: Team) -> TeamOut:

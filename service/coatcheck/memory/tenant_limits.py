@@ -41,7 +41,7 @@ class TenantLimitsAdmin:
         changed = await self._parts.database.work(tenant_scope(tenant_id), work)
         await self._parts.database.work(
             context.tenant_scope,
-            lambda tx: audit.record(tx, self._parts.new_id(), context.principal_id, "tenant.limits", "tenant", str(tenant_id)),
+            lambda tx: audit.record(tx, self._parts.new_id(), context.actor, "tenant.limits", "tenant", str(tenant_id)),
         )
         self._parts.limiter.forget(tenant_id)
         return changed

@@ -9,22 +9,23 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from coatcheck.domain.actors import Actor
 from coatcheck.store.database import AnyWriteTransaction, WorkerTransaction
 
 _RECORD = sa.text("""
-    INSERT INTO audit (tenant_id, audit_id, principal_id, action, target_kind, target_id)
-    VALUES (:tenant, :audit, :principal, :action, :target_kind, :target_id)
+    INSERT INTO audit (tenant_id, audit_id, principal_id, delegation_id, action, target_kind, target_id)
+    VALUES (:tenant, :audit, :principal, :delegation, :action, :target_kind, :target_id)
 """)
 
 _PAGE = sa.text("""
-    SELECT audit_id, principal_id, action, target_kind, target_id, occurred_at FROM audit
+    SELECT audit_id, principal_id, delegation_id, action, target_kind, target_id, occurred_at FROM audit
      WHERE tenant_id = :tenant AND (CAST(:after AS uuid) IS NULL OR audit_id > :after)
      ORDER BY audit_id LIMIT :limit
 """)
 
 
 _NEWEST = sa.text("""
-    SELECT audit_id, principal_id, action, target_kind, target_id, occurred_at FROM audit
+    SELECT audit_id, principal_id, delegation_id, action, target_kind, target_id, occurred_at FROM audit
      WHERE tenant_id = :tenant AND (CAST(:principal AS uuid) IS NULL OR principal_id = :principal)
        AND (CAST(:before AS uuid) IS NULL OR audit_id < :before)
      ORDER BY audit_id DESC LIMIT :limit
@@ -37,22 +38,22 @@ class AuditRow:
 
     audit_id: UUID
     principal_id: UUID | None
+    delegation_id: UUID | None
     action: str
     target_kind: str
     target_id: str
     occurred_at: datetime
 
 
-async def record(
-    tx: AnyWriteTransaction, audit_id: UUID, principal_id: UUID | None, action: str, target_kind: str, target_id: str
-) -> None:
+async def record(tx: AnyWriteTransaction, audit_id: UUID, actor: Actor, action: str, target_kind: str, target_id: str) -> None:
     """Records in the same transaction what it does."""
     await tx.connection.execute(
         _RECORD,
         {
             "tenant": tx.scope.tenant_id,
             "audit": audit_id,
-            "principal": principal_id,
+            "principal": actor.principal_id,
+            "delegation": actor.delegation_id,
             "action": action,
             "target_kind": target_kind,
             "target_id": target_id,
@@ -73,4 +74,4 @@ async def newest(tx: WorkerTransaction, principal_id: UUID | None, before: UUID 
 
 
 def _row(row: sa.Row[Any]) -> AuditRow:
-    return AuditRow(row.audit_id, row.principal_id, row.action, row.target_kind, row.target_id, row.occurred_at)
+    return AuditRow(**row._mapping)

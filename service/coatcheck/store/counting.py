@@ -27,6 +27,20 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$"""
+ANSWERS = "cache_entries"
+OF_ANSWERS = """
+CREATE FUNCTION count_answers() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP <> 'DELETE' THEN
+        INSERT INTO stored_usage (tenant_id, segments, bytes)
+        SELECT tenant_id, 0, sum(octet_length(answer)) FROM new_rows GROUP BY tenant_id;
+    END IF;
+    IF TG_OP <> 'INSERT' THEN
+        INSERT INTO stored_usage (tenant_id, segments, bytes)
+        SELECT tenant_id, 0, -sum(octet_length(answer)) FROM old_rows GROUP BY tenant_id;
+    END IF;
+    RETURN NULL;
+END $$"""
 _SEEN = {
     "INSERT": "NEW TABLE AS new_rows",
     "UPDATE": "OLD TABLE AS old_rows NEW TABLE AS new_rows",
@@ -36,11 +50,12 @@ _SEEN = {
 
 def statements() -> list[str]:
     """The SQL that puts them on freshly created tables, as their owner."""
-    return [FUNCTION, *(_trigger(table, event, seen) for table in COUNTED for event, seen in _SEEN.items())]
+    stored = [_trigger(table, event, "count_stored") for table in COUNTED for event in _SEEN]
+    return [FUNCTION, OF_ANSWERS, *stored, *(_trigger(ANSWERS, event, "count_answers") for event in _SEEN)]
 
 
-def _trigger(table: str, event: str, seen: str) -> str:
+def _trigger(table: str, event: str, function: str) -> str:
     return (
-        f"CREATE TRIGGER count_{event.lower()} AFTER {event} ON {table} REFERENCING {seen}"
-        " FOR EACH STATEMENT EXECUTE FUNCTION count_stored()"
+        f"CREATE TRIGGER count_{event.lower()} AFTER {event} ON {table} REFERENCING {_SEEN[event]}"
+        f" FOR EACH STATEMENT EXECUTE FUNCTION {function}()"
     )

@@ -14,7 +14,7 @@ from coatcheck.store.database import WorkerTransaction
 # A tenant without the key is a row as well, and the principal is looked up as well: an unknown key must not be told by less work.
 _FIND: LiteralString = """
     SELECT k.key_id, k.principal_id, k.secret_hash, k.key_version, k.operations, k.sessions, k.expires_at, k.revoked_at,
-           p.role, p.status, t.status, t.permission_revision,
+           p.role, p.status, t.status, t.permission_revision, p.permission_revision,
            ARRAY(SELECT m.team_id FROM memberships m
                   WHERE m.tenant_id = %(tenant)s AND m.principal_id = coalesce(k.principal_id, %(nobody)s))
       FROM tenants t
@@ -31,7 +31,7 @@ async def find_key(tx: WorkerTransaction, key_id: UUID) -> KeyRecord | None:
         return None
     (
         held_id, principal_id, secret_hash, key_version, operations, sessions, expires_at, revoked_at,
-        role, principal_status, tenant_status, permission_revision, teams,
+        role, principal_status, tenant_status, permission_revision, own_revision, teams,
     ) = found[0]  # fmt: skip
     return KeyRecord(
         tenant_id=tx.scope.tenant_id,
@@ -48,4 +48,5 @@ async def find_key(tx: WorkerTransaction, key_id: UUID) -> KeyRecord | None:
         tenant_active=tenant_status == "active",
         teams=frozenset(teams),
         permission_revision=permission_revision,
+        own_revision=own_revision,
     )

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from coatcheck.store import permission
 from coatcheck.store.database import WorkerTransaction
-from coatcheck.store.directory import raise_permission_revision
 
 _COLUMNS = """d.delegation_id, d.principal_id, d.parent_key_id, d.parent_delegation_id, d.parent_issuer, d.depth, d.name,
     d.secret_hash, d.key_version, d.operations, d.sessions, d.audience, d.created_at, d.expires_at, d.revoked_at"""
@@ -140,10 +140,10 @@ async def page(
     return [_row(row) for row in await tx.connection.execute(_PAGE, parameters)]
 
 
-async def revoke(tx: WorkerTransaction, delegation_id: UUID, at: datetime) -> None:
+async def revoke(tx: WorkerTransaction, row: DelegationRow, at: datetime) -> None:
     """From this commit on neither it nor anything below it counts."""
-    await tx.connection.execute(_REVOKE, {"tenant": tx.scope.tenant_id, "delegation": delegation_id, "at": at})
-    await raise_permission_revision(tx)
+    await tx.connection.execute(_REVOKE, {"tenant": tx.scope.tenant_id, "delegation": row.delegation_id, "at": at})
+    await permission.of_principal(tx, row.principal_id)
 
 
 def _row(row: sa.Row[Any]) -> DelegationRow:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from coatcheck.store import permission
 from coatcheck.store.database import DirectoryTransaction, WorkerTransaction
 
 _TENANT = "tenant_id, name, status, key_fingerprint, created_at, permission_revision, erasure_tenant_id, erasure_id"
@@ -23,8 +24,6 @@ _INSERT_TENANT = sa.text("""
     VALUES (:tenant, :name, :status, :key_fingerprint, :created_at, :permission_revision)
     ON CONFLICT DO NOTHING
 """)
-
-_RAISE_PERMISSION_REVISION = sa.text("UPDATE tenants SET permission_revision = permission_revision + 1 WHERE tenant_id = :tenant")
 
 _FIND_KEY = sa.text(f"SELECT {_KEY} FROM api_keys WHERE tenant_id = :tenant AND key_id = :key")
 
@@ -106,11 +105,6 @@ async def insert_tenant(tx: DirectoryTransaction, tenant: Tenant) -> bool:
     return result.rowcount == 1
 
 
-async def raise_permission_revision(tx: WorkerTransaction) -> None:
-    """Whatever was remembered about who may do what in this tenant is old from this commit on."""
-    await tx.connection.execute(_RAISE_PERMISSION_REVISION, {"tenant": tx.scope.tenant_id})
-
-
 async def find_key(tx: WorkerTransaction, key_id: UUID) -> ApiKeyRow | None:
     """The key, revoked or not."""
     row = (await tx.connection.execute(_FIND_KEY, {"tenant": tx.scope.tenant_id, "key": key_id})).one_or_none()
@@ -142,7 +136,7 @@ async def insert_key(tx: WorkerTransaction, key: ApiKeyRow) -> None:
             "revoked_at": key.revoked_at,
         },
     )
-    await raise_permission_revision(tx)
+    await permission.of_principal(tx, key.principal_id)
 
 
 async def revoke_key(tx: WorkerTransaction, key_id: UUID, at: datetime) -> ApiKeyRow | None:
@@ -151,7 +145,7 @@ async def revoke_key(tx: WorkerTransaction, key_id: UUID, at: datetime) -> ApiKe
     row = (await tx.connection.execute(_REVOKE_KEY, parameters)).one_or_none()
     if row is None:
         return None
-    await raise_permission_revision(tx)
+    await permission.of_principal(tx, row.principal_id)
     return _key(row)
 
 

@@ -11,11 +11,11 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from coatcheck.domain.identifiers import utc_now
+from coatcheck.store import permission
 from coatcheck.store.database import AnyTransaction, WorkerTransaction
-from coatcheck.store.directory import raise_permission_revision
 
 _COLUMNS = """
-    SELECT p.principal_id, p.name, p.role, p.status, p.issuer, p.subject, p.created_at,
+    SELECT p.principal_id, p.name, p.role, p.status, p.issuer, p.subject, p.created_at, p.permission_revision,
            ARRAY(SELECT m.team_id FROM memberships m
                   WHERE m.tenant_id = p.tenant_id AND m.principal_id = p.principal_id ORDER BY 1) AS teams
       FROM principals p WHERE p.tenant_id = :tenant
@@ -61,6 +61,7 @@ class Principal:
     subject: str | None
     created_at: datetime
     teams: frozenset[UUID] = frozenset()
+    permission_revision: int = 0
 
 
 async def find(tx: AnyTransaction, principal_id: UUID) -> Principal | None:
@@ -101,7 +102,7 @@ async def insert(tx: WorkerTransaction, principal_id: UUID, name: str, role: str
 
 async def add(tx: WorkerTransaction, principal: Principal) -> bool:
     """False, and nothing changed, where the id is taken or the subject is somebody else's."""
-    await raise_permission_revision(tx)
+    await permission.of_principal(tx, principal.principal_id)
     result = await tx.connection.execute(
         _INSERT,
         {
@@ -126,7 +127,7 @@ async def lock(tx: WorkerTransaction, principal_id: UUID) -> Principal | None:
 async def update(tx: WorkerTransaction, principal: Principal) -> bool:
     """The principal as it is to stand, teams aside. False, and nothing changed, where its subject is somebody else's."""
     # First, since it holds the tenant's row: of two who take one subject, the second sees that it is taken.
-    await raise_permission_revision(tx)
+    await permission.of_principal(tx, principal.principal_id)
     result = await tx.connection.execute(
         _UPDATE,
         {
@@ -152,4 +153,5 @@ def _principal(row: sa.Row[Any]) -> Principal:
         subject=row.subject,
         created_at=row.created_at,
         teams=frozenset(row.teams),
+        permission_revision=row.permission_revision,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SCHEMA_REVISION = "0010"
+SCHEMA_REVISION = "0012"
 """The newest migration; a test holds that it is."""
 
 OLDEST_SERVER = 15

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from coatcheck.domain.scopes import team_key
 from coatcheck.domain.sessions import Visibility
+from coatcheck.store import permission
 from coatcheck.store.database import WorkerTransaction
-from coatcheck.store.directory import raise_permission_revision
 from coatcheck.store.outbox import AT_ONCE
 
 _PAGE = sa.text("""
@@ -95,11 +95,12 @@ async def lock(tx: WorkerTransaction, team_id: UUID) -> bool:
 async def insert(tx: WorkerTransaction, team_id: UUID, name: str, at: datetime) -> None:
     """Adds a team; one that is there stays as it is."""
     await tx.connection.execute(_INSERT, {"tenant": tx.scope.tenant_id, "team": team_id, "name": name, "created_at": at})
-    await raise_permission_revision(tx)
+    await permission.of_team(tx, team_id)
 
 
 async def delete(tx: WorkerTransaction, team_id: UUID) -> bool:
     """Ends the team and all its memberships; its sessions become personal, and the index is owed as much. False: no such team."""
+    await permission.of_team(tx, team_id)
     deleted = await tx.connection.execute(_DELETE, {"tenant": tx.scope.tenant_id, "team": team_id})
     if deleted.rowcount == 0:
         return False
@@ -107,7 +108,6 @@ async def delete(tx: WorkerTransaction, team_id: UUID) -> bool:
     narrowed = await tx.connection.scalars(_NARROW_SESSIONS, {**rights, "visibility": str(Visibility("team", team_id))})
     owed = {"tenant": tx.scope.tenant_id, "sessions": sorted(narrowed), "due": AT_ONCE}
     await tx.connection.execute(_TELL_INDEX, owed)
-    await raise_permission_revision(tx)
     return True
 
 
@@ -136,12 +136,12 @@ async def join(tx: WorkerTransaction, principal_id: UUID, team_id: UUID, at: dat
     """Makes a principal a member; one that is a member stays one."""
     parameters = {"tenant": tx.scope.tenant_id, "principal": principal_id, "team": team_id, "created_at": at}
     await tx.connection.execute(_JOIN, parameters)
-    await raise_permission_revision(tx)
+    await permission.of_principal(tx, principal_id)
 
 
 async def leave(tx: WorkerTransaction, principal_id: UUID, team_id: UUID) -> bool:
     """Ends a membership: what the team reads is closed to the principal from this commit on. False when it was no member."""
     parameters = {"tenant": tx.scope.tenant_id, "principal": principal_id, "team": team_id}
     left = await tx.connection.execute(_LEAVE, parameters)
-    await raise_permission_revision(tx)
+    await permission.of_principal(tx, principal_id)
     return left.rowcount == 1

@@ -44,6 +44,8 @@ class AuditOut(Response):
 
     audit_id: UUID
     principal_id: UUID | None
+    delegation_id: UUID | None = None
+    """By which delegation it was done in the principal's name; null where the principal's own key or token did it."""
     action: str
     target_kind: str
     target_id: str

@@ -41,6 +41,7 @@ principals = sa.Table(
     now("created_at"),
     sa.Column("role", sa.Text, nullable=False, server_default="member"),
     sa.Column("issuer", sa.Text),
+    sa.Column("permission_revision", sa.BigInteger, nullable=False, server_default="0"),
     sa.UniqueConstraint("tenant_id", "issuer", "subject"),
     sa.CheckConstraint("role IN ('member', 'operator')", name="role"),
     sa.CheckConstraint("(issuer IS NULL) = (subject IS NULL)", name="subject"),

@@ -70,6 +70,7 @@ audit = sa.Table(
     sa.Column("target_kind", sa.Text, nullable=False),
     sa.Column("target_id", sa.Text, nullable=False),
     now("occurred_at"),
+    sa.Column("delegation_id", sa.Uuid),
 )
 
 generations = sa.Table(
