@@ -15,6 +15,7 @@ from coatcheck.domain.errors import IndexUnavailable
 from coatcheck.identity.operations import MEMBER
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory.cache_expiry import CacheExpiry
+from coatcheck.store import offboarding
 from coatcheck.store.database import WorkerTransaction
 from tests import apps
 from tests.apps import Caller
@@ -224,7 +225,8 @@ async def test_a_tenants_answers_go_with_the_tenant(app: App, http: httpx.AsyncC
     await store(http, "an answer")
 
     async def off_board(tx: WorkerTransaction) -> None:
-        await tx.connection.execute(sa.text("DELETE FROM tenants WHERE tenant_id = :tenant"), {"tenant": operator.tenant_id})
+        await offboarding.suspend(tx, operator.tenant_id, None)
+        await offboarding.delete_tenant(tx)
 
     await app.parts.database.work(tenant_scope(operator.tenant_id), off_board)
 

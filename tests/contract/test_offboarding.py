@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
 import sqlalchemy as sa
 
 from coatcheck.app.compose import App
+from coatcheck.identity.scopes import tenant_scope
 from coatcheck.ops import faults
 from coatcheck.store import tables
+from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.engine import with_driver
 from tests import apps
 from tests.apps import Caller
@@ -93,7 +96,6 @@ async def test_every_table_that_has_a_tenant_is_emptied_of_it(app: App, http: ht
 
     with_tenant = [table for table in tables.metadata.sorted_tables if "tenant_id" in table.columns]
     assert len(with_tenant) >= 20
-    from coatcheck.identity.scopes import tenant_scope
 
     async def left(tx: Any) -> dict[str, int]:
         return {
@@ -199,3 +201,33 @@ async def test_a_worker_that_is_about_to_end_is_waited_for(app: App, http: httpx
 
     assert (answer.status_code, answer.json()["status"]) == (200, "complete")
     assert await points(app, gone) == 0
+
+
+async def test_what_came_in_at_the_last_moment_goes_with_the_tenant(app: App, http: httpx.AsyncClient) -> None:
+    """Counted rows too, which a foreign key's cascade would not be let delete."""
+    gone = await inhabited(app)
+    scope, session_id = tenant_scope(gone.tenant_id), uuid4()
+    late = [
+        "INSERT INTO sessions (tenant_id, session_id, name, owner_id, visibility, acl, writers)"
+        f" VALUES (:tenant, '{session_id}', 'late', '{gone.principal_id}', 'personal', ARRAY['p'], ARRAY['p'])",
+        "INSERT INTO segments (tenant_id, session_id, sha256, raw, chars, rule_revision)"
+        f" VALUES (:tenant, '{session_id}', 'late', 'late', 4, 'rules')",
+    ]
+
+    async def came_in(tx: WorkerTransaction) -> None:
+        for statement in late:
+            await tx.connection.execute(sa.text(statement), {"tenant": gone.tenant_id})
+
+    async with faults.held("before-tenant-goes") as hold:
+        end = asyncio.create_task(http.delete(f"/v1/admin/tenants/{gone.tenant_id}"))
+        await hold.reached()
+        await app.parts.database.work(scope, came_in)
+        hold.release()
+        answer = await end
+
+    assert (answer.status_code, answer.json()["status"]) == (200, "complete")
+
+    async def left(tx: WorkerTransaction) -> int:
+        return int(await tx.connection.scalar(sa.text("SELECT count(*) FROM segments WHERE sha256 = 'late'")) or 0)
+
+    assert await app.parts.database.work(scope, left) == 0

@@ -93,7 +93,7 @@ class Offboarding:
                 lambda tx: receipts.complete(self._parts, tx, "tenant", tenant_id, mac),
             )
         await reach_async("before-tenant-goes")
-        await self._parts.database.directory(lambda tx: offboarding.delete_tenant(tx, tenant_id))
+        await self._parts.database.work(scope, offboarding.delete_tenant)
         self._parts.limiter.forget(tenant_id)
         self._parts.metrics.erasures.inc()
         self._parts.standing.erased = True

@@ -74,6 +74,7 @@ _DELETE_IN_ORDER = tuple(
         ("reductions", ""),
         ("segments", ""),
         ("blobs", ""),
+        ("cache_entries", ""),
         ("runs", ""),
         ("cache_entries", ""),
         ("sessions", ""),
