@@ -6,6 +6,7 @@ The models are the tests' own: they stand for what runs outside of the service.
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -100,6 +101,23 @@ async def test_with_a_policy_that_drops_the_tombstone_stands_where_the_text_stoo
     assert answer["segments"]["drop"] == 1
     assert window["messages"][1]["content"] == f"[DROPPED: {len(CHATTER)} characters]"
     assert manifest["revisions"]["policy"].startswith("mine-")
+
+
+async def test_an_import_drops_nothing_of_what_was_kept(database_url: str, tmp_path: Path) -> None:
+    async with _serving(database_url, tmp_path, Shortening()) as http:
+        answer, _, _ = await _compacted(http)
+        lines = (await http.get(f"/v1/sessions/{answer['session_id']}/export")).content
+    (tmp_path / "other").mkdir()
+    async with _serving(database_url, tmp_path / "other", _models(), 'version: "m"\nrouting: {drop: {enabled: true}}\n') as http:
+        taken = await http.post("/v1/import", content=lines, headers={"Content-Type": "application/x-ndjson"})
+        assert taken.status_code == 200, taken.text
+        (session,) = (await http.get("/v1/sessions")).json()["sessions"]
+        again = (await http.get(f"/v1/sessions/{session['session_id']}/export")).content
+        run = json.loads(again.splitlines()[1])
+        entries = (await http.get(f"/v1/manifests/{run['manifest_id']}/entries", params={"text": "true"})).json()["entries"]
+
+    assert [(e["reason"], e["text"]) for e in entries][1] == ("drop:off", CHATTER)
+    assert run["messages"] == WINDOW
 
 
 @dataclasses.dataclass

@@ -43,6 +43,7 @@ NEGATIONS = frozenset(
         "lacking", "missing", "hardly", "barely", "rarely", "seldom", "scarcely", "stop", "stops", "stopped", "avoid", "avoids",
         "avoided", "forbid", "forbids", "forbidden", "prohibit", "prohibits", "prohibited", "instead", "unlike", "absent",
         "disabled", "disable", "disables", "prevent", "prevents", "prevented", "against", "impossible", "rather",
+        "yet", "cease", "ceased", "quit",
     )
 )  # fmt: skip
 
@@ -56,7 +57,7 @@ HEDGES = frozenset(
         "unconfirmed", "unverified", "estimate", "estimated", "estimates", "reportedly", "allegedly", "supposedly",
         "presumably", "potential", "potentially", "suggest", "suggests", "suggested", "hope", "hopes", "hopefully", "expected",
         "expects", "expect", "planned", "tentative", "tentatively", "supposed", "temporary", "temporarily", "try", "tries",
-        "tried",
+        "tried", "trying", "somewhat", "kinda", "sorta",
     )
 )  # fmt: skip
 
@@ -64,7 +65,8 @@ MODALS = frozenset(
     (
         "might", "may", "could", "should", "would", "can", "must", "ought", "need", "needs", "needed", "required", "requires",
         "require", "optional", "optionally", "will", "shall", "we'll", "i'll", "you'll", "they'll", "it'll", "he'll", "she'll",
-        "i'd", "we'd", "you'd", "they'd", "always", "want", "wants", "allowed", "permitted",
+        "i'd", "we'd", "you'd", "they'd", "always", "want", "wants", "wanted", "wanting", "wish",
+        "wishes", "allowed", "permitted", "going", "gonna", "gotta", "able", "used",
     )
 )  # fmt: skip
 
@@ -78,7 +80,8 @@ CONDITIONS = frozenset(
 QUANTITIES = frozenset(
     (
         "than", "more", "less", "fewer", "most", "least", "every", "all", "any", "each", "few", "many", "several", "both",
-        "some", "maximum", "minimum", "max", "min", "above", "below", "over", "under", "within", "per",
+        "some", "maximum", "minimum", "max", "min", "above", "below", "over", "under", "within", "per", "too", "enough",
+        "other", "another", "same", "different",
     )
 )  # fmt: skip
 
@@ -100,7 +103,8 @@ DATE_WORDS = frozenset(
     (
         "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "january", "february", "march", "april",
         "june", "july", "august", "september", "october", "november", "december", "today", "tomorrow", "yesterday", "tonight",
-        "daily", "weekly", "monthly", "yearly", "hourly", "noon", "midnight", "ago",
+        "daily", "weekly", "monthly", "yearly", "hourly", "noon", "midnight", "ago", "next", "previous", "previously", "earlier",
+        "later", "soon", "recently", "current", "currently", "former", "formerly", "new", "old", "latest",
     )
 )  # fmt: skip
 
@@ -119,12 +123,13 @@ _CYRILLIC: tuple[tuple[FactKind, re.Pattern[str]], ...] = tuple(
         (
             FactKind.NEGATION,
             r"н[еи]\w*|без|кроме|отказ\w*|запре[тщ]\w*|вместо|против|отсутств\w*|исключ\w*|помимо|нет|отключ\w*|прекра[тщ]\w*|"
-            r"избега\w*",
+            r"избега\w*|перест\w*",
         ),
         (
             FactKind.MODAL,
             r"мо[гж]\w*|смо[гж]\w*|должн?\w*|долж[ен]н?\w*|нужн\w*|надо|обязан\w*|обязательн\w*|следует|стоит|прид[её]тся|"
-            r"буд(?:ет|ут|у|ем|ете|ешь)|требу\w*|разреш\w*|всегда|хо[тч]\w*|бы|станет|станут",
+            r"буд(?:ет|ут|у|ем|ете|ешь)|требу\w*|разреш\w*|всегда|хо[тч]\w*|бы|станет|станут|"
+            r"приход\w*|приш[лё]\w*|собира\w*|намер\w*|готов\w*",
         ),
         (
             FactKind.HEDGE,
@@ -140,7 +145,8 @@ _CYRILLIC: tuple[tuple[FactKind, re.Pattern[str]], ...] = tuple(
         (
             FactKind.QUANTITY,
             r"больше|меньше|более|менее|кажд\w*|все|всё|весь|вся|всех|всем|люб(?:ой|ая|ое|ые|ого|ому|ым|ых)|нескольк\w*|чем|"
-            r"максим\w*|миним\w*|выше|ниже|свыше|об[ае]|обоих|часть|некотор\w*|многи\w*|много|мало",
+            r"максим\w*|миним\w*|выше|ниже|свыше|об[ае]|обоих|часть|некотор\w*|многи\w*|много|мало|друг\w*|ин(?:ой|ая|ое|ые|ых|ым)|"
+            r"сам(?:ый|ая|ое|ые|ого|ую)|слишком|достаточн\w*",
         ),
         (
             FactKind.NUMBER,
@@ -153,7 +159,7 @@ _CYRILLIC: tuple[tuple[FactKind, re.Pattern[str]], ...] = tuple(
             FactKind.DATE,
             r"понедельник\w*|вторник\w*|сред[аыуе]|четверг\w*|пятниц\w*|суббот\w*|воскресень\w*|январ\w*|феврал\w*|март\w*|"
             r"апрел\w*|ма[яе]|июн\w*|июл\w*|август\w*|сентябр\w*|октябр\w*|ноябр\w*|декабр\w*|сегодня\w*|завтра\w*|вчера\w*|"
-            r"полночь|полдень|назад",
+            r"полночь|полдень|назад|следующ\w*|прошл\w*|предыдущ\w*|недавно|скоро|нов\w*|стар\w*|прежн\w*",
         ),
         (
             FactKind.UNIT,
@@ -175,9 +181,9 @@ _CHINESE: tuple[tuple[FactKind, str], ...] = (
     (
         FactKind.HEDGE,
         r"可能|也许|也許|或许|或許|大概|大约|大約|约|約|似乎|好像|估计|估計|据说|據說|几乎|幾乎|左右|通常|有时|有時|怀疑|懷疑|预计|預計|"
-        r"看来|看來|计划|計劃|暂时|暫時|觉得|认为|猜|尝试|上下",
+        r"看来|看來|计划|計劃|暂时|暫時|觉得|认为|猜|尝试|上下|希望",
     ),
-    (FactKind.MODAL, r"应该|應該|应当|應當|应|應|必须|必須|可以|能|会|會|将|將|要|需|该|該|总是|一律|务必|允许|准备|想"),
+    (FactKind.MODAL, r"应该|應該|应当|應當|应|應|必须|必須|可以|能|会|會|将|將|要|需|该|該|总是|一律|务必|允许|准备|想|打算|愿意"),
     (
         FactKind.CONDITION,
         r"如果|假如|若|或者|或|只有|只|仅|僅|之前|之后|之後|以前|以后|以後|直到|但是|但|然而|因为|因為|所以|时候|当|當|虽然|雖然|否则|一旦|先|再",
@@ -206,7 +212,7 @@ COMMON = frozenset(
         "well", "now", "just", "very", "really", "quite", "yes", "ok", "okay", "hi", "hello", "thanks", "thank", "please",
         "let", "lets", "let's", "it's", "that's", "i'm", "we're", "you're", "they're", "i've", "we've", "what", "which", "who",
         "where", "why", "how", "basically", "overall", "additionally", "furthermore", "moreover", "anyway", "sure", "great",
-        "good", "morning", "too", "indeed", "simply", "certainly", "obviously", "clearly", "alright", "и", "а", "в", "во", "на",
+        "good", "morning", "indeed", "simply", "certainly", "obviously", "clearly", "alright", "и", "а", "в", "во", "на",
         "с", "со", "к", "по", "за", "о", "об", "у", "это", "этот", "эта", "эти", "мы", "я", "вы", "он", "она", "они", "оно",
         "так", "то", "же", "уже", "ещё", "еще", "вот", "как", "что", "для", "при", "также", "тоже", "ну", "да", "просто",
         "очень", "наш", "мой", "ваш", "был", "была", "было", "были", "есть", "привет", "спасибо", "пожалуйста", "конечно",

@@ -27,6 +27,8 @@ _BINDING = frozenset(
     (FactKind.NEGATION, FactKind.HEDGE, FactKind.MODAL, FactKind.CONDITION, FactKind.QUANTITY, FactKind.RELATION)
 )  # fmt: skip
 """Kinds that are nothing without their clause."""
+_OBLIGING = frozenset(("have", "has", "had", "having"))
+"""Modals before "to", and nothing without it."""
 _BESIDE = 2
 """Words before and after a number that go with it: ``limit`` and ``ms`` in "the limit is 5 ms"."""
 _NAMED_BY_EVIDENCE = {"path": FactKind.PATH, "url": FactKind.ADDRESS, "address": FactKind.ADDRESS, "date": FactKind.DATE}
@@ -91,6 +93,10 @@ def _of_clause(clause: Sequence[Token]) -> list[Fact]:
             found.append(Fact(FactKind.QUESTION, "?"))
             continue
         word = _word(token.text)
+        if word in _OBLIGING and place + 1 < len(clause) and _word(clause[place + 1].text) == "to":
+            binds = True
+            found.append(Fact(FactKind.MODAL, "have to"))
+            continue
         if not _is_fact(token, word):
             continue
         kind = kind_of_word(word) if token.kind == "chunk" else FactKind.PLACEHOLDER

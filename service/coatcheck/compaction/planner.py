@@ -80,6 +80,8 @@ class PlanRequest:
     """What the models may take; when it is spent, what they have not said is done without."""
     earlier_lines: Sequence[HandoffLine] = ()
     """The lines of the earlier handoffs as they are stored now, oldest first: the best of them are carried on."""
+    may_drop: bool = True
+    """False for text that was kept before: an import or a rescan is no occasion to lose it, whatever the policy says."""
     must_gain: bool = True
     """False for a window that is stored already: its handoff stands in somebody's prompt, however long the window is now."""
 
@@ -147,7 +149,7 @@ class Planner:
         with effort.bounded():
             opened = reading.read(checked, times, request.wire, self._redactor, request.keys, request.known_handoffs)
         cut = pieces.cut(opened)
-        decided = self._decide(cut, request.budget)
+        decided = self._decide(cut, request.budget, self._policy if request.may_drop else self._policy.without_drop())
         stored = store(opened, cut, decided.decisions, self._redactor.revision)
         counts, token_warnings = self._count(opened, cut, stored, decided)
         handoff, handoff_warnings = self._navigate(request, opened, cut, stored, counts)
@@ -164,20 +166,20 @@ class Planner:
             revisions=self.revisions,
         )
 
-    def _decide(self, cut: Sequence[Piece], budget: Budget) -> _Decided:
+    def _decide(self, cut: Sequence[Piece], budget: Budget, policy: Policy) -> _Decided:
         """Protection, then routing, then reduction; each text once."""
         first_decisions: dict[tuple[Role, PartKind, str], Decision | None] = {}
         for piece in cut:
             key = (piece.part.role, piece.part.kind, piece.text)
             if piece.is_segment and key not in first_decisions:
-                name = protection.protect(*key, self._policy.protections)
+                name = protection.protect(*key, policy.protections)
                 first_decisions[key] = None if name is None else Decision(Route.KEEP, f"protected:{name}", name)
         undecided = list(dict.fromkeys(text for (_, _, text), decision in first_decisions.items() if decision is None))
-        routed, warnings = routing.route(undecided, self._router, self._policy, budget)
+        routed, warnings = routing.route(undecided, self._router, policy, budget)
         by_text = dict(zip(undecided, routed, strict=True))
 
         to_compress = [text for text, decision in by_text.items() if decision.route is Route.COMPRESS]
-        reduced, reduction_warnings = reduction.reduce(to_compress, self._compressor, self._entailment, self._policy, budget)
+        reduced, reduction_warnings = reduction.reduce(to_compress, self._compressor, self._entailment, policy, budget)
         reductions: dict[str, Reduction] = {}
         for text, result in zip(to_compress, reduced, strict=True):
             by_text[text] = dataclasses.replace(result.decision, scores=by_text[text].scores)

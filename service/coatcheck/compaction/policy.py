@@ -5,6 +5,7 @@ A value, made from a document (``policy_document``), so that whatever decided a 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -50,6 +51,10 @@ class Policy:
     """The names of the evidence that keeps a text from the models."""
     reduction_rate: float
     entailment_margin: float
+
+    def without_drop(self) -> Policy:
+        """The same policy for text that is in somebody's keeping already: whatever it allows, nothing of that is left out."""
+        return dataclasses.replace(self, drop=dataclasses.replace(self.drop, enabled=False))
 
     @property
     def revision(self) -> str:

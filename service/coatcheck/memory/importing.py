@@ -190,5 +190,6 @@ class Importer:
             keys=self._parts.keyring.placeholder_keys(context.tenant_id, session.session_id),
             max_message_bytes=self._parts.settings.max_message_bytes,
             budget=Budget.of(context.tenant_id, self._parts.settings.stage_limit_s),
+            may_drop=False,
         )
         return await asyncio.to_thread(self._parts.planner.plan, request)

@@ -111,6 +111,7 @@ class Rescan:
             keys=self._parts.keyring.placeholder_keys(scope.tenant_id, session.session_id),
             max_message_bytes=2 * self._parts.settings.max_message_bytes,
             budget=Budget.of(scope.tenant_id, self._parts.settings.stage_limit_s),
+            may_drop=False,
             must_gain=False,
         )
         return await asyncio.to_thread(self._parts.planner.plan, request)
