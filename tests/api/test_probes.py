@@ -76,6 +76,18 @@ async def test_a_stuck_optional_stage_is_degraded_and_still_ready(bench: Bench, 
     assert (ready.status_code, ready.json()["status"], ready.json()["stuck"]) == (200, "degraded", ["rerank"])
 
 
+async def test_a_stage_whose_last_attempt_failed_is_degraded_until_one_succeeds(bench: Bench, client: httpx.AsyncClient) -> None:
+    piece = bench.board.begin("rerank")
+    piece.failed()
+    piece.done()
+    failed = await client.get("/readyz?verbose")
+
+    bench.board.advance("rerank")
+
+    assert (failed.status_code, failed.json()["status"], failed.json()["failing"]) == (200, "degraded", ["rerank"])
+    assert (await client.get("/readyz")).json()["status"] == "ready"
+
+
 async def test_a_dependency_that_is_down_is_named_and_not_ready(bench: Bench, client: httpx.AsyncClient) -> None:
     down = dataclasses.replace(READY, ready=False, checks={"postgresql": "ok", "index": "index-unavailable"})
     reports(bench, down)
@@ -117,7 +129,8 @@ async def test_progress_shows_ages_and_counts(bench: Bench, clock: Clock, client
     stages = (await client.get("/progressz")).json()["stages"]
 
     assert stages["plan"] == {
-        "vital": True, "in_flight": 1, "oldest_age_s": 6.0, "completions": 0, "last_completion_age_s": None, "stuck": False,
+        "vital": True, "in_flight": 1, "oldest_age_s": 6.0, "completions": 0, "last_completion_age_s": None,
+        "stuck": False, "failing": False,
     }  # fmt: skip
     assert stages["persist"]["last_completion_age_s"] == 1.0
     assert stages["embed"]["vital"] is False

@@ -115,3 +115,13 @@ def test_pieces_from_many_threads_are_all_counted() -> None:
 
     report = next(r for r in board.reports() if r.name == "persist")
     assert (report.in_flight, report.completions) == (0, 2_000)
+
+
+def test_a_withdrawn_piece_is_no_completion_and_does_not_hide_that_the_stage_stands(board: ProgressBoard, clock: Clock) -> None:
+    board.begin("embed")
+    clock.now += 9
+    board.begin("embed").withdraw()
+    clock.now += 2
+
+    (report,) = [one for one in board.reports() if one.name == "embed"]
+    assert (report.in_flight, report.completions, report.stuck) == (1, 0, True)

@@ -59,16 +59,18 @@ async def livez(request: Request) -> Response:
 async def readyz(request: Request) -> Response:
     """Whether this process takes requests: ``ready``, ``degraded`` (without an optional stage, or nothing comes in), or 503."""
     draining = cast(Gate, request.app.state.gate).draining
-    stuck = _board(request).stuck(vital=False)
+    stuck, failing = _board(request).stuck(vital=False), _board(request).failing()
     report = await cast(RecentReadiness, request.app.state.readiness).report()
     ready = report.ready and not draining
-    status = "draining" if draining else "not-ready" if not report.ready else "degraded" if stuck or report.degraded else "ready"
+    impaired = bool(stuck or failing) or report.degraded
+    status = "draining" if draining else "not-ready" if not report.ready else "degraded" if impaired else "ready"
     body: dict[str, object] = {"status": status}
     if "verbose" in request.query_params:
         body |= {
             "checks": {**report.checks, "drain": "draining" if draining else report.checks.get("drain", "ok")},
             "durability": report.durability,
             "stuck": list(stuck),
+            "failing": list(failing),
             "disk": {"free_bytes": report.free_bytes},
             "queue": {
                 "pending": report.pending,
@@ -90,6 +92,7 @@ async def progressz(request: Request) -> Response:
             "completions": report.completions,
             "last_completion_age_s": _rounded(report.last_completion_age_s),
             "stuck": report.stuck,
+            "failing": report.failing,
         }
         for report in _board(request).reports()
     }

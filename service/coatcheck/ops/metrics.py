@@ -92,9 +92,11 @@ class _StageCollector(Collector):
         oldest = GaugeMetricFamily("coatcheck_stage_oldest_age_seconds", "Age of the oldest piece in flight.", labels=["stage"])
         completions = CounterMetricFamily("coatcheck_stage_completions", "Pieces of work completed.", labels=["stage"])
         stuck = GaugeMetricFamily("coatcheck_stage_stuck", "1 while the stage is stuck.", labels=["stage"])
+        failing = GaugeMetricFamily("coatcheck_stage_failing", "1 while what the stage tried last has failed.", labels=["stage"])
         for report in self._board.reports():
             in_flight.add_metric([report.name], report.in_flight)
             oldest.add_metric([report.name], report.oldest_age_s or 0)
             completions.add_metric([report.name], report.completions)
             stuck.add_metric([report.name], float(report.stuck))
-        return (in_flight, oldest, completions, stuck)
+            failing.add_metric([report.name], float(report.failing))
+        return (in_flight, oldest, completions, stuck, failing)

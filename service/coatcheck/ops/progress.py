@@ -37,6 +37,8 @@ class StageReport:
     completions: int
     last_completion_age_s: float | None
     stuck: bool
+    failing: bool
+    """Whether what the stage tried last has failed."""
 
 
 def standard_stages(limit_s: float) -> tuple[Stage, ...]:
@@ -54,6 +56,7 @@ class _Ledger:
     started: dict[int, float] = field(default_factory=dict)
     completions: int = 0
     completed_at: float | None = None
+    failing: bool = False
 
 
 class Piece:
@@ -69,6 +72,14 @@ class Piece:
     def advance(self) -> None:
         """Says that this piece moved on: one of its slices is done."""
         self._board.advance(self._stage)
+
+    def failed(self) -> None:
+        """Says that the stage failed at it; the stage counts as failing until something advances."""
+        self._board.fail(self._stage)
+
+    def withdraw(self) -> None:
+        """Ends a piece that nothing was done for: no completion, and no sign that the stage moves."""
+        self._board.withdraw(self._stage, self._number)
 
     def done(self) -> None:
         """Ends the piece, however it went. A second call does nothing."""
@@ -104,6 +115,16 @@ class ProgressBoard:
         """Says that some piece of the stage moved on."""
         with self._lock:
             self._ledgers[name].moved_at = self._monotonic()
+            self._ledgers[name].failing = False
+
+    def fail(self, name: str) -> None:
+        """Says that the stage failed at what it tried last."""
+        with self._lock:
+            self._ledgers[name].failing = True
+
+    def withdraw(self, name: str, number: int) -> None:
+        with self._lock:
+            self._ledgers[name].started.pop(number, None)
 
     def end(self, name: str, number: int) -> None:
         with self._lock:
@@ -125,6 +146,10 @@ class ProgressBoard:
         """The names of the stuck stages of one kind."""
         return tuple(report.name for report in self.reports() if report.stuck and report.vital is vital)
 
+    def failing(self) -> tuple[str, ...]:
+        """The names of the stages that failed at what they tried last."""
+        return tuple(report.name for report in self.reports() if report.failing)
+
     def _report(self, ledger: _Ledger) -> StageReport:
         now = self._monotonic()
         oldest = next(iter(ledger.started.values()), None)
@@ -137,4 +162,5 @@ class ProgressBoard:
             completions=ledger.completions,
             last_completion_age_s=None if ledger.completed_at is None else now - ledger.completed_at,
             stuck=oldest is not None and now - oldest > limit and now - ledger.moved_at > limit,
+            failing=ledger.failing,
         )
