@@ -44,7 +44,7 @@ ARMS = (
     Arm("lexical", {"fusion_dense_weight": 0.0}),
     Arm("fused", {}),
 )
-RERANKED = Arm("reranked", {}, rerank=True)
+RERANKED = Arm("reranked", {"rerank_limit_s": DEADLINE_S / 2}, rerank=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,9 @@ class Settings(BaseSettings):
     """``auto`` (bge-small from packaged weights, else from the hub, else none), ``none``, ``hashing``, or a fastembed name."""
     embed_batch: int = Field(default=8, ge=1)
     reranker: str = "auto"
+    """As the embedder's; there is no ``hashing`` one."""
+    rerank_limit_s: Seconds = 2.0
+    """A recall waits no longer for its reranker: its hits then keep their fused order, and it says so."""
     fusion_dense_weight: float = Field(default=1.0, ge=0)
     fusion_lexical_weight: float = Field(default=2.0, ge=0)
     fusion_rrf_k: int = Field(default=20, ge=1)

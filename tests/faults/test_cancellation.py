@@ -109,7 +109,7 @@ async def test_a_recall(at: Scene) -> None:
     await at.two.post("/v1/compactions", json=body(0))
 
     async def begin(n: int) -> Work:
-        return services.recall(context, RecallRequest(query="health failed"))  # type: ignore[return-value]
+        return services.recall(context, RecallRequest(query="health failed"), 30.0)  # type: ignore[return-value]
 
     n = await cancelled_at_every_await(at, begin)
 

@@ -121,11 +121,11 @@ async def test_T16_a_recall_cancelled_anywhere_leaves_nothing_open(bench: Bench)
     n, went_on = 0, True
     while went_on:
         n += 1
-        went_on = await cancelled_at(n, bench.services.recall(bench.context, asked))  # type: ignore[arg-type]
+        went_on = await cancelled_at(n, bench.services.recall(bench.context, asked, 30.0))  # type: ignore[arg-type]
         await bench.assert_clean()
 
     assert n > 10
-    assert (await bench.services.recall(bench.context, asked)).hits
+    assert (await bench.services.recall(bench.context, asked, 30.0)).hits
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["session", "manifest"])

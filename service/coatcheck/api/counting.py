@@ -38,8 +38,8 @@ def counted(services: Services, metrics: Metrics) -> Services:
             _count_run(metrics, compacted)
         return compacted
 
-    async def recall(context: RequestContext, request: RecallRequest) -> RecallResponse:
-        found = await services.recall(context, request)
+    async def recall(context: RequestContext, request: RecallRequest, deadline_s: float) -> RecallResponse:
+        found = await services.recall(context, request, deadline_s)
         legs = "+".join(sorted(leg for leg, state in found.legs.items() if state == "used"))
         metrics.recalls.labels(legs or "none").inc()
         return found

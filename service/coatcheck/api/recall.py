@@ -38,6 +38,6 @@ async def recall_in_time(use_cases: Services, caller: RequestContext, asked: Rec
     """The recall, or Overloaded when the deadline passes first."""
     try:
         async with asyncio.timeout(deadline_s):
-            return await use_cases.recall(caller, asked)
+            return await use_cases.recall(caller, asked, deadline_s)
     except TimeoutError as error:
         raise Overloaded("The deadline passed before the recall was done.") from error

@@ -225,6 +225,7 @@ def _parts(on: Foundations, database: Database, owner: str) -> Collaborators:
         index=on.index.index,
         lanes=on.models.lanes,
         reranker=on.models.reranker,
+        absent=on.models.absent,
         planner=Planner(
             on.redactor,
             policy=policy_document.of(settings.policy),

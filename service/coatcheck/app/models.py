@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from coatcheck.domain.ports import Compressor, EntailmentGate, Reranker, Router, Summariser
+from coatcheck.domain.ports import Compressor, EntailmentGate, Router, Summariser
 from coatcheck.models import build_embedder, build_reranker
 from coatcheck.models.lanes import EmbeddingLanes
+from coatcheck.models.registry import SWITCHED_OFF
+from coatcheck.models.reranking import RerankWorker
 from coatcheck.ops.meter import Meter
 from coatcheck.ops.progress import ProgressBoard
 from coatcheck.settings import Settings
@@ -27,9 +29,9 @@ class Models:
     """None where there is no model: every stage that would use it says so."""
 
     lanes: EmbeddingLanes | None
-    reranker: Reranker | None
-    reasons: dict[str, str]
-    """Why a model is absent, by stage."""
+    reranker: RerankWorker | None
+    absent: dict[str, str]
+    """Why there is no model although the settings ask for one, by stage."""
     embedding: Meter = field(default_factory=Meter)
     """Seconds of the embedder's work by tenant, until they are charged."""
     shortening: Shortening = field(default_factory=Shortening)
@@ -45,6 +47,8 @@ class Models:
     async def close(self) -> None:
         if self.lanes is not None:
             await self.lanes.close()
+        if self.reranker is not None:
+            await self.reranker.close()
 
 
 def open_models(settings: Settings, board: ProgressBoard) -> Models:
@@ -54,5 +58,6 @@ def open_models(settings: Settings, board: ProgressBoard) -> Models:
     lanes = None
     if embedder.model is not None:
         lanes = EmbeddingLanes(embedder.model, board, batch=settings.embed_batch, worked=meter.add)
-    reasons = {name: built.reason for name, built in (("embedder", embedder), ("reranker", reranker)) if built.model is None}
-    return Models(lanes, reranker.model, reasons, meter)
+    reasons = {"embedder": embedder.reason, "reranker": reranker.reason}
+    absent = {stage: reason for stage, reason in reasons.items() if reason and reason != SWITCHED_OFF}
+    return Models(lanes, RerankWorker(reranker.model, board) if reranker.model is not None else None, absent, meter)

@@ -140,11 +140,22 @@ class Embedder(Protocol):
 
 
 class Reranker(Protocol):
-    """Scores passages against a query, higher is better."""
+    """Scores passages against a query: logits, higher is better. Raises StageUnavailable."""
 
     revision: str
+    english_only: bool
+    """Whether it was trained on English alone."""
 
     def score(self, query: str, passages: Sequence[str]) -> list[float]: ...
+
+
+class RerankWorker(Protocol):
+    """The reranker behind its worker: answers within ``limit_s``. Raises StageUnavailable, Overloaded."""
+
+    revision: str
+    english_only: bool
+
+    async def score(self, scope: TenantScope, query: str, passages: Sequence[str], limit_s: float) -> list[float]: ...
 
 
 class EmbeddingLanes(Protocol):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from coatcheck.compaction.planner import Planner
 from coatcheck.compaction.redaction.redactor import Redactor
-from coatcheck.domain.ports import Clock, EmbeddingLanes, IdFactory, Reranker, VectorIndex
+from coatcheck.domain.ports import Clock, EmbeddingLanes, IdFactory, RerankWorker, VectorIndex
 from coatcheck.identity.keyring import Keyring
 from coatcheck.memory.journal import ErasureJournal
 from coatcheck.memory.limits import Limiter
@@ -52,7 +53,9 @@ class Collaborators:
     database: Database
     index: VectorIndex
     lanes: EmbeddingLanes | None
-    reranker: Reranker | None
+    reranker: RerankWorker | None
+    absent: Mapping[str, str]
+    """Why a stage that the settings ask for has no model."""
     planner: Planner
     redactor: Redactor
     keyring: Keyring

@@ -47,6 +47,7 @@ class Readiness:
         except CoatcheckError as error:
             checks["index"] = error.slug
         checks["drain"] = "draining" if self._parts.standing.draining else "ok"
+        checks |= {stage: f"absent: {reason}" for stage, reason in self._parts.absent.items()}
         checks["generation"] = "building" if self._parts.standing.building else "ok"
         free_bytes = self._parts.disk.free_bytes()
         checks["disk"] = "low" if free_bytes < self._parts.disk.min_free_bytes else "ok"
@@ -56,7 +57,7 @@ class Readiness:
         metrics.outbox_quarantined.set(quarantined)
         metrics.outbox_oldest_age_seconds.set(oldest_s)
         metrics.disk_free_bytes.set(free_bytes)
-        degraded = checks["disk"] != "ok"
+        degraded = checks["disk"] != "ok" or bool(self._parts.absent)
         return ReadinessReport(ready, degraded, checks, durability, oldest_s, pending, quarantined, free_bytes)
 
     async def _queue(self) -> tuple[int, int, float]:

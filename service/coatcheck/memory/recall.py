@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 
 from coatcheck.domain.canonical import decode, scalar_text
-from coatcheck.domain.errors import CoatcheckError, NotFound
+from coatcheck.domain.errors import CoatcheckError, NotFound, Overloaded, StageUnavailable
 from coatcheck.domain.passages import IndexHit, RecallFilter
+from coatcheck.domain.ports import RerankWorker
 from coatcheck.identity.context import RequestContext
 from coatcheck.index.lexical import analyse_query
 from coatcheck.memory.access import find_session
@@ -16,6 +18,7 @@ from coatcheck.memory.folding import Folded, Verified, fold, unfolded
 from coatcheck.memory.fusion import Candidate, SegmentKey, fuse
 from coatcheck.memory.presenting import Presented, Presenter
 from coatcheck.memory.rendering import fit, render
+from coatcheck.memory.reranking import excerpt, order, suits
 from coatcheck.memory.spread import Spread
 from coatcheck.memory.supersession import Said, find_superseding
 from coatcheck.store.candidates import find_candidates
@@ -37,14 +40,18 @@ class Recall:
         self._parts = parts
         self._presenter = presenter
 
-    async def __call__(self, context: RequestContext, request: RecallRequest) -> RecallResponse:
-        """Raises NotFound for a session that is unknown or foreign, IndexUnavailable when no leg can be asked."""
+    async def __call__(self, context: RequestContext, request: RecallRequest, deadline_s: float) -> RecallResponse:
+        """Raises NotFound for a session that is unknown or foreign, IndexUnavailable when no leg can be asked.
+
+        The caller ends it at its deadline; a reranker gets no more than half of what is left by then.
+        """
+        ends_at = time.monotonic() + deadline_s
         context.require("recall")
         await self._parts.limiter.require_embedding(context.tenant_scope)
         async with self._parts.working.of(context.tenant_id):
-            return await self._recall(context, request)
+            return await self._recall(context, request, ends_at)
 
-    async def _recall(self, context: RequestContext, request: RecallRequest) -> RecallResponse:
+    async def _recall(self, context: RequestContext, request: RecallRequest, ends_at: float) -> RecallResponse:
         narrow = await self._narrow(context, request)
         query = scalar_text(request.query)
         settings = self._parts.settings
@@ -54,14 +61,14 @@ class Recall:
         verified = await self._verify(context, request, candidates)
         for position, one in enumerate(verified, 1):
             one.best.candidate.ranks["fused"] = position
-        ordered, states["rerank"] = await self._rerank(query, request, verified)
+        ordered, states["rerank"], warnings = await self._rerank(context, query, request, verified, ends_at)
         shown: Spread[Folded] = Spread(context.principal_id, request.top_k)
         shown.add((one.source(context.principal_id), one) for one in ordered)
         hits = await self._hits(context, request, shown.best(), verified)
-        warnings = [WarningOut(code="index-rebuilding", detail="The index is being filled anew; not every segment can be found.")]
-        return RecallResponse(
-            hits=hits, rendered=render(hits), legs=states, warnings=warnings if self._parts.standing.building else []
-        )
+        if self._parts.standing.building:
+            detail = "The index is being filled anew; not every segment can be found."
+            warnings.append(WarningOut(code="index-rebuilding", detail=detail))
+        return RecallResponse(hits=hits, rendered=render(hits), legs=states, warnings=warnings)
 
     async def _narrow(self, context: RequestContext, request: RecallRequest) -> RecallFilter:
         session_ids = tuple(context.sessions) if context.sessions is not None else ()
@@ -135,20 +142,30 @@ class Recall:
                 confirmed.append(Verified(candidate, row, entry))
         return confirmed
 
-    async def _rerank(self, query: str, request: RecallRequest, verified: list[Folded]) -> tuple[list[Folded], str]:
-        if request.rerank != "on":
-            return verified, "off"
+    async def _rerank(
+        self, context: RequestContext, query: str, request: RecallRequest, verified: list[Folded], ends_at: float
+    ) -> tuple[list[Folded], str, list[WarningOut]]:
+        """The hits in the reranker's order; where it gives none, in their own, with the reason and a warning."""
         reranker = self._parts.reranker
-        if reranker is None:
-            return verified, "unavailable: no reranking model"
+        if request.rerank == "off" or (request.rerank == "auto" and not self._pays(reranker, query, verified)):
+            return verified, "off", []
         head = verified[:RERANK_CANDIDATES]
-        texts = [scalar_text(decode(one.best.stored.segment.raw)) for one in head]
-        with self._parts.progress.stage("rerank"):
-            scores = await asyncio.to_thread(reranker.score, query, texts)
-        order = sorted(range(len(head)), key=lambda position: (-scores[position], position))
-        for rank, position in enumerate(order, 1):
+        try:
+            if reranker is None:
+                raise StageUnavailable(self._parts.absent.get("reranker", "no reranking model"))
+            texts = [excerpt(query, scalar_text(decode(one.best.stored.segment.raw))) for one in head]
+            limit_s = min(self._parts.settings.rerank_limit_s, (ends_at - time.monotonic()) / 2)
+            scores = await reranker.score(context.tenant_scope, query, texts, limit_s)
+        except (StageUnavailable, Overloaded) as error:
+            detail = f"reranker: {error.detail} The hits keep their fused order."
+            return verified, f"unavailable: {error.slug}", [WarningOut(code=StageUnavailable.slug, detail=detail)]
+        ordered = order(scores)
+        for rank, position in enumerate(ordered, 1):
             head[position].best.candidate.ranks["rerank"] = rank
-        return [head[position] for position in order] + verified[RERANK_CANDIDATES:], "used"
+        return [head[position] for position in ordered] + verified[RERANK_CANDIDATES:], "used", []
+
+    def _pays(self, reranker: RerankWorker | None, query: str, verified: Sequence[Folded]) -> bool:
+        return reranker is not None and len(verified) > 1 and suits(query, english_only=reranker.english_only)
 
     async def _hits(
         self, context: RequestContext, request: RecallRequest, chosen: Sequence[Folded], verified: Sequence[Folded]

@@ -81,7 +81,8 @@ class Services:
     """The use cases. Each takes the caller's context first; what it raises stands at its class."""
 
     compact: Callable[[Context, CompactionCommand], Awaitable[Compacted]]
-    recall: Callable[[Context, RecallRequest], Awaitable[RecallResponse]]
+    recall: Callable[[Context, RecallRequest, float], Awaitable[RecallResponse]]
+    """The last is the deadline, in seconds from now."""
     manifest: Callable[[Context, UUID], Awaitable[ManifestOut]]
     entries: Callable[[Context, UUID, int, str | None, bool], Awaitable[EntryPage]]
     window: Callable[[Context, UUID], Awaitable[WindowOut]]

@@ -5,7 +5,6 @@ The library is imported, and the model loaded, when the first text is embedded: 
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from coatcheck.domain.errors import StageUnavailable
 from coatcheck.models.native import native
 from coatcheck.models.one_by_one import OneByOne
-from coatcheck.models.packaged import BGE_SMALL
+from coatcheck.models.packaged import BGE_SMALL, file_sha256
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
@@ -135,9 +134,7 @@ def hub_embedder(name: str, cache_dir: Path, *, local_files_only: bool, threads:
     except (ValueError, OSError) as error:
         raise StageUnavailable(f"The embedding model {name} could not be loaded.") from error
     inner: Any = embedding.model
-    weights = Path(inner._model_dir) / inner.model_description.model_file
-    with weights.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    digest = file_sha256(Path(inner._model_dir) / inner.model_description.model_file)
     return FastembedEmbedder(
         lambda: embedding,
         revision=f"{name}@{digest[:12]}",

@@ -67,9 +67,14 @@ def verify(model: PackagedModel, folder: Path) -> None:
     """Raises RefusedToStart unless every file of the model is there and has its hash."""
     for name, expected in model.files.items():
         try:
-            with (folder / name).open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
+            found = file_sha256(folder / name)
         except OSError as error:
             raise RefusedToStart(f"The packaged weights of {model.name} lack {name}.") from error
         if found != expected:
             raise RefusedToStart(f"The packaged weights of {model.name} are not the ones that were reviewed: {name} differs.")
+
+
+def file_sha256(path: Path) -> str:
+    """Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -17,6 +17,7 @@ from coatcheck.models.packaged import BGE_SMALL, MS_MARCO, locate
 AUTO = "auto"
 NONE = "none"
 HASHING = "hashing"
+SWITCHED_OFF = "switched off"
 DEFAULT_EMBEDDER = "BAAI/bge-small-en-v1.5"
 DEFAULT_RERANKER = "Xenova/ms-marco-MiniLM-L-12-v2"
 AUTO_HUB_LIMIT_S = 20.0
@@ -42,7 +43,7 @@ def build_embedder(name: str, *, cache_dir: Path | None = None, hub_limit_s: flo
     weights are not the reviewed ones: going on without it would put another generation into the index.
     """
     if name == NONE:
-        return Built(None, "switched off")
+        return Built(None, SWITCHED_OFF)
     if name == HASHING:
         from coatcheck.models.hashing import HashingEmbedder
 
@@ -58,7 +59,7 @@ def build_embedder(name: str, *, cache_dir: Path | None = None, hub_limit_s: flo
 def build_reranker(name: str, *, cache_dir: Path | None = None, hub_limit_s: float | None = None) -> Built[Reranker]:
     """The reranker of this name, by the same rules; there is no ``hashing`` one."""
     if name == NONE:
-        return Built(None, "switched off")
+        return Built(None, SWITCHED_OFF)
     if name in (AUTO, DEFAULT_RERANKER) and (folder := locate(MS_MARCO)) is not None:
         from coatcheck.models.reranker import packaged_reranker
 

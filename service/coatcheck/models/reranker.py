@@ -5,25 +5,33 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from coatcheck.domain.errors import StageUnavailable
 from coatcheck.models.native import native
 from coatcheck.models.one_by_one import OneByOne
-from coatcheck.models.packaged import MS_MARCO
+from coatcheck.models.packaged import MS_MARCO, file_sha256
 
 if TYPE_CHECKING:
     from fastembed.rerank.cross_encoder import TextCrossEncoder
 
 THREADS = 2
+_ENGLISH_ONLY = {
+    "Xenova/ms-marco-MiniLM-L-6-v2",
+    "Xenova/ms-marco-MiniLM-L-12-v2",
+    "jinaai/jina-reranker-v1-tiny-en",
+    "jinaai/jina-reranker-v1-turbo-en",
+}
+"""By their cards."""
 
 
 class FastembedReranker:
     """Reranker port. Scores are logits: comparable within one query. What is longer than the model reads is cut off."""
 
-    def __init__(self, load: Callable[[], TextCrossEncoder], *, revision: str, threads: int = THREADS) -> None:
+    def __init__(self, load: Callable[[], TextCrossEncoder], *, revision: str, english_only: bool, threads: int = THREADS) -> None:
         """``load`` is called once, at first use."""
         self.revision = revision
+        self.english_only = english_only
         self._load = load
         self._pairs = OneByOne(threads, "rerank")
         self._lock = threading.Lock()
@@ -54,15 +62,17 @@ def packaged_reranker(folder: Path, threads: int = THREADS) -> FastembedReranker
             TextCrossEncoder.add_custom_model(name, sources=ModelSource(url="file://packaged"), model_file="model.onnx")
         return TextCrossEncoder(name, specific_model_path=str(folder), threads=1)
 
-    return FastembedReranker(load, revision=MS_MARCO.revision, threads=threads)
+    return FastembedReranker(load, revision=MS_MARCO.revision, english_only=True, threads=threads)
 
 
 def hub_reranker(name: str, cache_dir: Path, *, local_files_only: bool, threads: int = THREADS) -> FastembedReranker:
-    """A cross-encoder that fastembed knows by name. Raises StageUnavailable when it cannot be had."""
+    """A cross-encoder that fastembed knows by name, loaded at once. Raises StageUnavailable when it cannot be had."""
     from fastembed.rerank.cross_encoder import TextCrossEncoder
 
     try:
         encoder = TextCrossEncoder(name, cache_dir=str(cache_dir), threads=1, local_files_only=local_files_only)
     except (ValueError, OSError) as error:
         raise StageUnavailable(f"The reranking model {name} could not be loaded.") from error
-    return FastembedReranker(lambda: encoder, revision=name, threads=threads)
+    inner: Any = encoder.model
+    digest = file_sha256(Path(inner._model_dir) / inner.model_description.model_file)
+    return FastembedReranker(lambda: encoder, revision=f"{name}@{digest[:12]}", english_only=name in _ENGLISH_ONLY, threads=threads)

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 EVENT_LOOP = "event-loop"
+RERANK_LIMIT_S = 10.0
+"""Some thirty times what one takes: while the stage stands still, recalls need not each wait to learn it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +44,11 @@ class StageReport:
 
 
 def standard_stages(limit_s: float) -> tuple[Stage, ...]:
-    """The stages of this service, all under one limit."""
+    """The stages of this service, all under one limit; reranking's is what a recall could wait for at most."""
     vital = ("plan", "persist", "project", EVENT_LOOP)
     optional = ("embed", "rerank", "router", "compressor", "entailment", "summariser")
-    return tuple(Stage(n, True, limit_s) for n in vital) + tuple(Stage(n, False, limit_s) for n in optional)
+    limits_s = {"rerank": min(limit_s, RERANK_LIMIT_S)}
+    return tuple(Stage(n, True, limit_s) for n in vital) + tuple(Stage(n, False, limits_s.get(n, limit_s)) for n in optional)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,63 @@
+"""The reranker behind its worker: scores within a limit, or says why there are none."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from uuid import UUID
+
+from coatcheck.domain.ports import Reranker
+from coatcheck.domain.scopes import TenantScope
+from coatcheck.models.worker import BatchLimits, ModelWorker
+from coatcheck.ops.meter import Meter
+from coatcheck.ops.progress import ProgressBoard
+
+STAGE = "rerank"
+CAPACITY = 16
+"""At a third of a second each, more could not be answered within a recall's patience."""
+LIMITS = BatchLimits(inputs=32, size=32_000)
+"""All candidates of a recall: what one call is given is spread over the model's own threads."""
+
+Pair = tuple[str, str]
+"""A query and a passage."""
+
+
+class RerankWorker:
+    """RerankWorker port over a Reranker."""
+
+    def __init__(
+        self, reranker: Reranker, progress: ProgressBoard, *, capacity: int = CAPACITY, meter: Meter | None = None
+    ) -> None:
+        self.revision = reranker.revision
+        self.english_only = reranker.english_only
+        self._reranker = reranker
+        self._worker: ModelWorker[Pair, float] = ModelWorker(
+            STAGE,
+            self._score,
+            progress,
+            capacity=capacity,
+            limits=LIMITS,
+            size_of=lambda pair: len(pair[1]),
+            sound=_is_score,
+            worked=meter.add if meter is not None else _uncounted,
+        )
+
+    async def score(self, scope: TenantScope, query: str, passages: Sequence[str], limit_s: float) -> list[float]:
+        """Raises StageUnavailable, Overloaded."""
+        return await self._worker.run(scope.tenant_id, [(query, passage) for passage in passages], limit_s)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._worker.close)
+
+    def _score(self, pairs: Sequence[Pair]) -> Sequence[float]:
+        """A batch is of one job, and so of one query."""
+        return self._reranker.score(pairs[0][0], [passage for _, passage in pairs])
+
+
+def _is_score(score: object) -> bool:
+    return isinstance(score, float) and math.isfinite(score)
+
+
+def _uncounted(owner: UUID, seconds: float) -> None:
+    pass
