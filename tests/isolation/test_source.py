@@ -43,8 +43,9 @@ TENANT_WALKS = {
 """Who may enter a tenant that no caller's context named: starts, workers and the directory of credentials."""
 
 MADE_AT_IMPORT = {
-    "Anthropic", "APIRouter", "ARRAY", "bulk.insert", "bulk.unnested", "bytes", "chr", "datetime", "Decision", "Depends",
-    "dict.fromkeys", "Field", "frozenset", "IndexedField", "ipaddress.ip_network", "ipaddress.IPv6Network", "json.JSONEncoder",
+    "Anthropic", "APIRouter", "ARRAY", "BatchLimits", "bulk.insert", "bulk.unnested", "bytes", "chr", "datetime", "Decision",
+    "Depends", "dict.fromkeys", "Field", "frozenset", "IndexedField", "ipaddress.ip_network", "ipaddress.IPv6Network",
+    "json.JSONEncoder",
     "models.StrictModeConfig", "NewType", "OpenAIChat", "OpenAIResponses", "PackagedModel", "Path", "postgresql.dialect",
     "Prefixes", "Query", "Question", "range", "re.compile", "regex.compile", "sa.CheckConstraint", "sa.Column", "sa.ForeignKey",
     "sa.ForeignKeyConstraint", "sa.func.now", "sa.Index", "sa.MetaData", "sa.Table", "sa.text", "sa.TIMESTAMP",
