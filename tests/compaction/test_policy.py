@@ -86,6 +86,9 @@ def test_the_way_it_is_written_is_not_in_its_hash(tmp_path: Path) -> None:
         ('version: "4"\nlabels: {a: {route: kept, text: aaa}}\n', "labels.a.route: Input should be 'keep', 'compress' or 'drop'"),
         ('version: "4"\ngates: null\n', "gates: Input should be"),
         ('version: "4"\n1: 2\n', "1: "),
+        ('version: "4"\nreduction: {rate: 0.5}\nreduction: {rate: 0.9}\n', "says reduction twice"),
+        ('version: "4"\nrouting: {drop: {enabled: false, enabled: true}}\n', "says enabled twice"),
+        ('version: "4"\n? [a]\n: 1\n', "is no YAML"),
         ('version: "4"\n' + "#" * 100_000, "is no policy: it is too long"),
     ],
 )

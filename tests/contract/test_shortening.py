@@ -15,7 +15,9 @@ from typing import Any, cast
 
 import httpx
 import pytest
+import pytest_asyncio
 
+from coatcheck.app.compose import Foundations
 from coatcheck.app.models import Shortening
 from coatcheck.domain.budgets import Budget
 from coatcheck.domain.canonical import sha256_of
@@ -36,17 +38,27 @@ WINDOW = [
 ]
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def on(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Foundations]:
+    async with apps.foundations(database_url, tmp_path_factory.mktemp("foundations")) as opened:
+        yield opened
+
+
 @asynccontextmanager
-async def _serving(
-    database_url: str, folder: Path, models: Shortening, policy: str | None = None, **overrides: object
-) -> AsyncIterator[httpx.AsyncClient]:
-    if policy is not None:
-        (folder / "policy.yaml").write_text(policy, "utf-8")
-        overrides["policy"] = folder / "policy.yaml"
-    async with apps.foundations(database_url, folder, **overrides) as on:
-        with_models = dataclasses.replace(on, models=dataclasses.replace(on.models, shortening=models))
-        async with apps.app_on(with_models, alone=True) as app, apps.client(app, await apps.new_tenant(app)) as http:
-            yield http
+async def _serving(on: Foundations, models: Shortening, policy: Path | None = None) -> AsyncIterator[httpx.AsyncClient]:
+    """An app with these models, and a client of a tenant of its own."""
+    settings = on.settings.model_copy(update={"policy": policy})
+    fitted = dataclasses.replace(on, settings=settings, models=dataclasses.replace(on.models, shortening=models))
+    async with apps.app_on(fitted, alone=True) as app, apps.client(app, await apps.new_tenant(app)) as http:
+        yield http
+
+
+@pytest.fixture
+def dropping(tmp_path: Path) -> Path:
+    """A policy that lets text go."""
+    path = tmp_path / "policy.yaml"
+    path.write_text('version: "mine"\nrouting: {drop: {enabled: true}}\n', "utf-8")
+    return path
 
 
 async def _compacted(http: httpx.AsyncClient, **headers: str) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
@@ -68,8 +80,8 @@ def _models(
     )
 
 
-async def test_a_text_that_passes_both_gates_is_compressed_and_can_still_be_read_exactly(database_url: str, tmp_path: Path) -> None:
-    async with _serving(database_url, tmp_path, _models()) as http:
+async def test_a_text_that_passes_both_gates_is_compressed_and_can_still_be_read_exactly(on: Foundations) -> None:
+    async with _serving(on, _models()) as http:
         answer, entries, manifest = await _compacted(http)
 
         assert [(e["route"], e["reason"]) for e in entries] == [
@@ -89,9 +101,8 @@ async def test_a_text_that_passes_both_gates_is_compressed_and_can_still_be_read
         }  # fmt: skip
 
 
-async def test_with_a_policy_that_drops_the_tombstone_stands_where_the_text_stood(database_url: str, tmp_path: Path) -> None:
-    policy = 'version: "mine"\nrouting: {drop: {enabled: true}}\n'
-    async with _serving(database_url, tmp_path, _models(), policy) as http:
+async def test_with_a_policy_that_drops_the_tombstone_stands_where_the_text_stood(on: Foundations, dropping: Path) -> None:
+    async with _serving(on, _models(), dropping) as http:
         answer, entries, manifest = await _compacted(http)
         window = (await http.get(f"/v1/manifests/{answer['manifest_id']}/window")).json()
 
@@ -103,12 +114,11 @@ async def test_with_a_policy_that_drops_the_tombstone_stands_where_the_text_stoo
     assert manifest["revisions"]["policy"].startswith("mine-")
 
 
-async def test_an_import_drops_nothing_of_what_was_kept(database_url: str, tmp_path: Path) -> None:
-    async with _serving(database_url, tmp_path, Shortening()) as http:
+async def test_an_import_drops_nothing_of_what_was_kept(on: Foundations, dropping: Path) -> None:
+    async with _serving(on, Shortening()) as http:
         answer, _, _ = await _compacted(http)
         lines = (await http.get(f"/v1/sessions/{answer['session_id']}/export")).content
-    (tmp_path / "other").mkdir()
-    async with _serving(database_url, tmp_path / "other", _models(), 'version: "m"\nrouting: {drop: {enabled: true}}\n') as http:
+    async with _serving(on, _models(), dropping) as http:
         taken = await http.post("/v1/import", content=lines, headers={"Content-Type": "application/x-ndjson"})
         assert taken.status_code == 200, taken.text
         (session,) = (await http.get("/v1/sessions")).json()["sessions"]
@@ -169,9 +179,9 @@ class _OtherLabels(TableRouter):
     ],
 )
 async def test_whatever_becomes_of_a_model_the_exact_text_is_kept_with_the_reason_within_the_deadline(
-    database_url: str, tmp_path: Path, models: Shortening, reason: str
+    on: Foundations, models: Shortening, reason: str
 ) -> None:
-    async with _serving(database_url, tmp_path, models) as http:
+    async with _serving(on, models) as http:
         started = time.monotonic()
         answer, entries, _ = await _compacted(http, **{"Coatcheck-Deadline": "6"})
         took_s = time.monotonic() - started
@@ -182,7 +192,10 @@ async def test_whatever_becomes_of_a_model_the_exact_text_is_kept_with_the_reaso
     assert answer["segments"]["keep"] == 3
 
 
-async def test_a_policy_that_does_not_fit_refuses_to_start(database_url: str, tmp_path: Path) -> None:
+async def test_a_policy_that_does_not_fit_refuses_to_start(on: Foundations, tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text('version: "4"\nreduction: {rate: 2}\n', "utf-8")
+
     with pytest.raises(RefusedToStart, match=r"COATCHECK_POLICY.*reduction\.rate"):
-        async with _serving(database_url, tmp_path, Shortening(), 'version: "4"\nreduction: {rate: 2}\n'):
+        async with _serving(on, Shortening(), path):
             pass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -85,6 +85,20 @@ class _Document(_Model):
         return sorted(set(names))
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a mapping that names a field twice: the second would stand in silence."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
+        names = [self.construct_object(name, deep=True) for name, _ in node.value]
+        if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+            raise _SaidTwice(str(twice[0])[:40])
+        return super().construct_mapping(node, deep)
+
+
+class _SaidTwice(Exception):
+    """A field that stands twice in one mapping."""
+
+
 @cache
 def shipped() -> Policy:
     """The policy that comes with this release."""
@@ -105,8 +119,10 @@ def read(path: Path) -> Policy:
     try:
         if len(content) > _LONGEST:
             raise _refused(path, "is no policy: it is too long")
-        written = yaml.safe_load(content)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        written = yaml.load(content, _Loader)
+    except _SaidTwice as error:
+        raise _refused(path, f"says {error} twice") from error
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         raise _refused(path, "is no YAML") from error
     if not isinstance(written, dict):
         raise _refused(path, "holds no policy")
