@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coatcheck.domain.passages import RecallFilter
-from coatcheck.domain.scopes import Scope
+from coatcheck.domain.scopes import NIL, Scope
 from coatcheck.index import filters
 from coatcheck.index.filters import AnyOf, Condition, Equals, OneOf
 from coatcheck.index.points import readers
@@ -29,6 +29,14 @@ def test_T11_nobody_elses_value_is_mine(tenant: object, generation: int, acl: st
     mine = readers(ANN.tenant, 1, (ANN.key, "public"))
 
     assert not set(mine) & set(readers(tenant, generation, (acl,)))  # type: ignore[arg-type]
+
+
+def test_T10_a_principals_scope_that_lost_its_tenant_makes_no_filter() -> None:
+    scope = Scope(ANN.tenant, ANN.principal, (ANN.key,))
+    object.__setattr__(scope, "tenant_id", NIL)
+
+    with pytest.raises(ValueError, match="tenant"):
+        filters.readable(scope, 1)
 
 
 def test_a_filter_is_what_must_hold_and_one_of_what_may() -> None:
