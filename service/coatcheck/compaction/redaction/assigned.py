@@ -48,10 +48,20 @@ def named(text: str, start: int) -> Found:
     return (value, kind) if kind else None
 
 
+def variable(text: str, start: int) -> Found:
+    """``variable "db_password" { default = "..." }``."""
+    return _under_name(text, start, _VARIABLE, '"')
+
+
+def plist(text: str, start: int) -> Found:
+    """``<key>password</key> <string>...</string>``."""
+    return _under_name(text, start, _PLIST_KEY, "<")
+
+
 def element(text: str, start: int) -> Found:
     """``<password>...</password>``."""
     opening = _ELEMENT.search(text, max(0, start - 300), start)
-    end = text.find("<", start, start + 5_000)
+    end = text.find("]]>" if text.startswith(_CDATA, start - len(_CDATA)) else "<", start, start + 5_000)
     if not opening or end < 0:
         return None
     content = text[start:end].rstrip()
@@ -87,8 +97,22 @@ def json_web_key(text: str, start: int) -> Found:
     return (value, "private-key") if len(value.text) >= 32 else None
 
 
+def _under_name(text: str, start: int, name: re.Pattern[str], closing: str) -> Found:
+    """A value up to its closing sign, under the last name before it."""
+    names = name.findall(text, max(0, start - 600), start)
+    end = text.find(closing, start, start + 5_000)
+    if not names or end < 0:
+        return None
+    content = text[start:end].rstrip("\\ \t\r\n")
+    kind = kind_of_secret(Value(start, start + len(content), content, '"'), Setting(names[-1])) if "\n" not in content else None
+    return (Value(start, start + len(content), content), kind) if kind else None
+
+
 _DEEPEST = 4
+_CDATA = "<![CDATA["
 _PAIR_INSIDE = re.compile(r"[\w.-]{1,60}[=:][\"']?(?=\S)")
 _NAME_FIELD = re.compile(r"(?:[Nn]ame|[Kk]ey|NAME|KEY)\\*[\"']?\s*[:=]\s*\\*[\"']?([\w.:-]+)")
-_ELEMENT = re.compile(r"<([\w:.-]+)(?:\s[^<>]*)?>\s*\Z")
+_VARIABLE = re.compile(r"\bvariable[ \t]+\\*\"([\w-]+)")
+_PLIST_KEY = re.compile(r"<key>([\w .:-]+)</key>")
+_ELEMENT = re.compile(r"<([\w:.-]+)(?:\s[^<>]*)?>\s*(?:<!\[CDATA\[)?\Z")
 _DIRECTIVE = re.compile(r"(?P<name>[\w.-]+)(?:[ \t]+[0-9])?[ \t]+\\*[\"']?\Z")

@@ -81,6 +81,8 @@ _READERS: dict[str, Callable[[str, int], Found]] = {
     "assignment.secret": assigned.assigned,
     "assignment.key": assigned.assigned,
     "assignment.named": assigned.named,
+    "assignment.variable": assigned.variable,
+    "assignment.plist": assigned.plist,
     "assignment.element": assigned.element,
     "assignment.directive": assigned.directive,
     "assignment.sql": assigned.in_sql,

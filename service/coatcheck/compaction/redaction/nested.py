@@ -11,6 +11,8 @@ from coatcheck.compaction.redaction.names import NameClass, classify
 from coatcheck.domain.canonical import JsonValue, Path, parse_text, to_text, value_at
 from coatcheck.domain.errors import MalformedJson
 
+_HOLDERS = frozenset(("value", "values", "default", "current", "stringValue", "StringValue", "S", "#text", "_text", "$t"))
+"""Keys that hold the value of what the key above them names: Terraform's outputs, typed attributes, XML as JSON."""
 _ESCAPED = re.compile(r'[\x00-\x1f"\\]')
 _FORMS: tuple[tuple[tuple[str, str], int | None, bool], ...] = tuple(
     (separators, indent, escaped)
@@ -74,7 +76,8 @@ def key_of(document: JsonValue, path: Path) -> str | None:
             name = parent.get(name_key)
             if isinstance(name, str) and len(name) <= 100:
                 return name
-    return next((step for step in reversed(path) if isinstance(step, str)), None)
+    named = [step for step in reversed(path) if isinstance(step, str)]
+    return next((step for step in named if step not in _HOLDERS), named[0] if named else None)
 
 
 def rewritten(raw: str, document: JsonValue, texts: Mapping[Path, str]) -> str:
