@@ -13,7 +13,7 @@ from coatcheck.compaction.redaction import Redactor, detector
 from coatcheck.compaction.redaction.detector import CHUNK_CHARS, OVERLAP_CHARS
 from coatcheck.domain.errors import RedactionFailed
 from tests import own_rules
-from tests.compaction.redaction.fakes import KEYS, Fakes
+from tests.compaction.redaction.fakes import KEYS, Fakes, left_of
 
 FAKES = Fakes(41)
 
@@ -44,6 +44,19 @@ def test_a_long_text_that_is_not_done_in_time_fails_the_redaction(redactor: Reda
 
     with pytest.raises(RedactionFailed):
         redactor.redact_text("password=hunter2hunter2\n" * 1_000, KEYS)
+
+
+@pytest.mark.parametrize("before", ["password ändern ", "password для ", "password 漢字\n", "set token é\n", "Password 😀 "])
+@pytest.mark.parametrize("times", [1, 3, 50])
+def test_a_match_that_ends_inside_a_character_moves_no_other(redactor: Redactor, before: str, times: int) -> None:
+    token, password = FAKES.github(), FAKES.password(14)
+
+    redacted = redactor.redact_text(f"{before * times}\nkey {token} end\nDB_PASSWORD={password}\nlast line", KEYS).text
+
+    assert left_of(token, redacted) < 4
+    assert left_of(password, redacted) < 4
+    assert redacted.startswith(f"{before * times}\nkey [REDACTED:github-token:")
+    assert redacted.endswith("]\nlast line")
 
 
 @pytest.mark.parametrize("offset", range(-60, 61, 12))

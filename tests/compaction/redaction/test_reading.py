@@ -168,3 +168,39 @@ def test_json_is_written_back_in_the_form_it_came_in(form: str) -> None:
     document = {"a": "x", "b": [1, 2]} if "b" in form else {"a": "x"}
 
     assert rewritten(form, document, {("a",): "y"}) == form.replace('"x"', '"y"')  # type: ignore[arg-type]
+
+
+HELD = {
+    "a Terraform output": '{{"db_password":{{"sensitive":true,"type":"string","value":"{0}"}}}}',
+    "a typed attribute": '{{"password":{{"S":"{0}"}}}}',
+    "a list": '{{"passwords":["{0}"]}}',
+    "a Terraform variable": 'variable "db_password" {{\n  type    = string\n  default = "{0}"\n}}',
+    "a property list": "<key>password</key>\n<string>{0}</string>",
+    "CDATA": "<password><![CDATA[{0}]]></password>",
+    "a pre-shared key": "network={{\n  psk={0}\n}}",
+}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_a_secret_goes_whose_name_stands_a_step_away(redactor: Redactor, name: str) -> None:
+    password = Fakes(61).password(14)
+
+    redacted = redactor.redact_text(HELD[name].format(password), KEYS).text
+
+    assert password not in redacted
+    assert "[REDACTED:password:" in redacted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"color":{"primary":{"value":"#ff0044"}},"tokens":{"spacing":{"value":"16px"}}}',
+        '{"password_policy":{"value":"at least 12 characters"}}',
+        'variable "token_count" {\n  default = "12"\n}',
+        'variable "image" {\n  default = "nginx:1.27.3"\n}',
+        "<key>CFBundleIdentifier</key>\n<string>org.example.App2</string>",
+        "<title><![CDATA[Release 2.4.1 (beta)]]></title>",
+    ],
+)
+def test_a_value_stays_whose_name_says_nothing_of_a_secret(redactor: Redactor, text: str) -> None:
+    assert redactor.redact_text(text, KEYS).text == text

@@ -33,6 +33,10 @@ _BREAK = b"\n" + b"\x1c" * 72 + b"\n"
 """Between two texts in one scan. Views hold no such character, and no rule's context reaches across so many."""
 
 
+_CONTINUATIONS = bytes(range(0x80, 0xC0))
+"""The bytes of UTF-8 that begin no character."""
+
+
 @value
 class Hit:
     """A match: ``text[start:end]`` of the text it was found in."""
@@ -156,12 +160,16 @@ def _private(directory: Path) -> Path | None:
 
 
 def _characters(content: str, located: list[tuple[int, int, Finding]]) -> dict[int, int]:
-    """Byte offsets of findings to positions of characters, in one pass over the text."""
+    """Byte offsets of findings to positions of characters, in one pass over the text.
+
+    The engine matches bytes, and some of its matches end inside of a character: that one counts as begun, so that all that comes
+    after it keeps its place.
+    """
     raw = content.encode()
     characters: dict[int, int] = {}
     at_byte = position = 0
     for offset in sorted({offset for first, last, _ in located for offset in (first, last)}):
-        position += len(raw[at_byte:offset].decode("utf-8", "ignore"))
+        position += len(raw[at_byte:offset].translate(None, _CONTINUATIONS))
         characters[offset] = position
         at_byte = offset
     return characters

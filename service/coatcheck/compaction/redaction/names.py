@@ -31,7 +31,8 @@ _PRODUCTS = re.compile(r"(?i)1password|auth0|keepassx?c?|lastpass|bitpass|passpo
 
 _PASSWORD_WORDS = words(
     """
-    password passwords psk passwd passphrase passphrases passcode passcodes passwort pwd pw psw pswd pass passw kennwort contraseña contrasena senha mdp
+    password passwords psk passwd passphrase passphrases passcode passcodes passwort pwd pw psw pswd pass passw kennwort
+    contraseña contrasena senha mdp
     motdepasse wachtwoord lösenord hasło heslo şifre parola пароль 密码 口令 パスワード 비밀번호
     """
 )
