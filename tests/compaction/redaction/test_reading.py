@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from coatcheck.compaction.redaction import Redactor
 from coatcheck.compaction.redaction.names import NameClass, classify
 from coatcheck.compaction.redaction.nested import rewritten
 from coatcheck.compaction.redaction.setting import setting_before
 from coatcheck.compaction.redaction.shapes import is_hash_or_uuid, is_opaque, is_placeholder
 from coatcheck.compaction.redaction.values import read, read_line
 from coatcheck.compaction.redaction.view import decoded, joined, plain
-from tests.compaction.redaction.fakes import BASE64_URL, HEX, Fakes
+from tests.compaction.redaction.fakes import BASE64_URL, HEX, KEYS, Fakes
 
 
 @pytest.mark.parametrize(
