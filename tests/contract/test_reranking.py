@@ -39,6 +39,7 @@ class Ailing:
     """A reranker whose answer the test chooses."""
 
     revision = "ailing-1"
+    weights: Path | None = None
     english_only = False
 
     def __init__(self) -> None:

@@ -141,7 +141,9 @@ def test_a_passage_prefix_takes_room_from_the_input() -> None:
     def never() -> Any:
         raise AssertionError("loaded before its first use")
 
-    embedder = FastembedEmbedder(never, revision="r", dimensions=2, max_tokens=512, prefixes=Prefixes("query: ", "passage: "))
+    embedder = FastembedEmbedder(
+        never, weights=None, revision="r", dimensions=2, max_tokens=512, prefixes=Prefixes("query: ", "passage: ")
+    )
 
     assert embedder.input_tokens == 512 - 2 - len("passage: ")
 

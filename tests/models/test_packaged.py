@@ -16,7 +16,7 @@ def made_up(folder: Path) -> PackagedModel:
     files = {"model.onnx": b"weights", "tokenizer.json": b"{}"}
     for name, content in files.items():
         (folder / name).write_bytes(content)
-    return PackagedModel("made-up", "unused", {name: hashlib.sha256(content).hexdigest() for name, content in files.items()})
+    return PackagedModel("made-up", "MIT", "unused", {name: hashlib.sha256(content).hexdigest() for name, content in files.items()})
 
 
 @pytest.mark.parametrize("model", [BGE_SMALL, MS_MARCO], ids=lambda model: model.name)

@@ -48,4 +48,4 @@ def test_a_model_that_cannot_be_loaded_makes_the_stage_unavailable() -> None:
         raise RuntimeError("no such file")
 
     with pytest.raises(StageUnavailable):
-        FastembedReranker(load, revision="broken", english_only=True).score("query", ["passage"])  # type: ignore[arg-type]
+        FastembedReranker(load, revision="broken", weights=None, english_only=True).score("query", ["passage"])  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from coatcheck.domain.ports import Embedder, Reranker
     from coatcheck.models import Built
+    from coatcheck.models.cards import Card
     from coatcheck.settings import Settings
 
 State = Literal["ok", "absent", "warning", "failed"]
@@ -73,6 +74,16 @@ def models(settings: Settings | None = None) -> list[Check]:
         _built("reranker", lambda: _revision(build_reranker(settings.reranker)), "hits keep their fused order"),
         *(_optional(stage, package, without) for stage, (package, without) in OPTIONAL_STAGES.items()),
     ]
+
+
+def cards(*, pull: bool) -> list[Card]:
+    """What the settings name for each stage, and whether its weights are what they should be."""
+    from coatcheck.cli import connection
+    from coatcheck.models.cards import card
+
+    settings = connection.local_settings()
+    named = {"embedder": settings.embedder, "reranker": settings.reranker}
+    return [card(stage, name, pull=pull) for stage, name in named.items()]
 
 
 def warm() -> list[Check]:

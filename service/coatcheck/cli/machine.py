@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from coatcheck.cli import output
 from coatcheck.cli.output import AsJson
+
+if TYPE_CHECKING:
+    from coatcheck.models.cards import Card
 
 models = typer.Typer(help="What the pipeline's models are and whether they are here.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -80,6 +83,29 @@ def models_status(as_json: AsJson = False) -> None:
     )
 
 
+@models.command(name="list")
+def models_list(as_json: AsJson = False) -> None:
+    """List the models that the settings name.
+
+    Source, revision, licence, and the SHA-256 of the weights. Asks no hub.
+    """
+    _show_cards(as_json, pull=False)
+
+
+@models.command(name="pull")
+def models_pull(as_json: AsJson = False) -> None:
+    """Fetch from the hub what the settings name and is not here. Exits with 1 where something cannot be had."""
+    if any(card.state in ("absent", "failed") for card in _show_cards(as_json, pull=True)):
+        raise typer.Exit(1)
+
+
+@models.command(name="verify")
+def models_verify(as_json: AsJson = False) -> None:
+    """Read the weights that are here again and compare their hashes. Exits with 1 where one differs."""
+    if any(card.state == "failed" for card in _show_cards(as_json, pull=False)):
+        raise typer.Exit(1)
+
+
 @models.command(name="warm")
 def models_warm(as_json: AsJson = False) -> None:
     """Load every model and compile the redaction rules now, so that the first request need not."""
@@ -136,6 +162,15 @@ def mcp(as_json: Annotated[bool, typer.Option("--json", help="It speaks JSON eit
     from coatcheck.cli.mcp_bridge import Bridge
 
     connection.run(lambda client: Bridge(client).run())
+
+
+def _show_cards(as_json: bool, *, pull: bool) -> list[Card]:
+    from coatcheck.cli import checks
+
+    cards = checks.cards(pull=pull)
+    columns = ("stage", "state", "name", "source", "revision", "licence", "sha256", "detail")
+    output.show_table([card.as_dict() for card in cards], as_json, columns, (tuple(card.as_dict().values()) for card in cards))
+    return cards
 
 
 def _announce(data_dir: Path, pid: int, as_json: bool) -> None:

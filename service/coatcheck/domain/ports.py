@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path as FilePath
 from typing import Protocol
 from uuid import UUID
 
@@ -127,6 +128,8 @@ class Embedder(Protocol):
     """Texts to unit vectors. ``input_tokens`` is the longest input it reads whole; the rest would be cut off."""
 
     revision: str
+    weights: FilePath | None
+    """The file that holds them; None where there are none."""
     dimensions: int
     input_tokens: int
 
@@ -143,6 +146,7 @@ class Reranker(Protocol):
     """Scores passages against a query: logits, higher is better. Raises StageUnavailable."""
 
     revision: str
+    weights: FilePath | None
     english_only: bool
     """Whether it was trained on English alone."""
 

@@ -60,6 +60,7 @@ class FastembedEmbedder:
         load: Callable[[], TextEmbedding],
         *,
         revision: str,
+        weights: Path | None,
         dimensions: int,
         max_tokens: int,
         prefixes: Prefixes,
@@ -67,6 +68,7 @@ class FastembedEmbedder:
     ) -> None:
         """``load`` is called once, at first use; ``max_tokens`` is the longest input, special tokens included."""
         self.revision = revision
+        self.weights = weights
         self.dimensions = dimensions
         self.input_tokens = max_tokens - SPECIAL_TOKENS - len(prefixes.passage)
         self._load = load
@@ -117,7 +119,13 @@ def packaged_embedder(folder: Path, threads: int = THREADS) -> FastembedEmbedder
         return TextEmbedding(name, specific_model_path=str(folder), threads=1)
 
     return FastembedEmbedder(
-        load, revision=BGE_SMALL.revision, dimensions=384, max_tokens=512, prefixes=Prefixes(BGE_PREFIX), threads=threads
+        load,
+        revision=BGE_SMALL.revision,
+        weights=folder / "model.onnx",
+        dimensions=384,
+        max_tokens=512,
+        prefixes=Prefixes(BGE_PREFIX),
+        threads=threads,
     )
 
 
@@ -134,10 +142,11 @@ def hub_embedder(name: str, cache_dir: Path, *, local_files_only: bool, threads:
     except (ValueError, OSError) as error:
         raise StageUnavailable(f"The embedding model {name} could not be loaded.") from error
     inner: Any = embedding.model
-    digest = file_sha256(Path(inner._model_dir) / inner.model_description.model_file)
+    weights = Path(inner._model_dir) / inner.model_description.model_file
     return FastembedEmbedder(
         lambda: embedding,
-        revision=f"{name}@{digest[:12]}",
+        revision=f"{name}@{file_sha256(weights)[:12]}",
+        weights=weights,
         dimensions=embedding.embedding_size,
         max_tokens=inner.tokenizer.truncation["max_length"],
         prefixes=next((prefixes for start, prefixes in _PREFIXES.items() if name.startswith(start)), Prefixes()),

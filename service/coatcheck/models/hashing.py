@@ -13,6 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 
 DIMENSIONS = 384
 INPUT_TOKENS = 512
@@ -26,6 +27,7 @@ class HashingEmbedder:
     """Embedder port; pure functions of the text."""
 
     revision = "hashing-1"
+    weights: Path | None = None
     dimensions = DIMENSIONS
     input_tokens = INPUT_TOKENS
 

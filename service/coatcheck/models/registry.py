@@ -68,6 +68,11 @@ def build_reranker(name: str, *, cache_dir: Path | None = None, hub_limit_s: flo
     return _from_hub(lambda cached: _hub_reranker(wanted, cache_dir, cached), name, hub_limit_s)
 
 
+def cached(stage: str, name: str, cache_dir: Path | None = None) -> Embedder | Reranker:
+    """A hub's model from the cache alone. Raises StageUnavailable."""
+    return _hub_embedder(name, cache_dir, True) if stage == "embedder" else _hub_reranker(name, cache_dir, True)
+
+
 def _hub_embedder(name: str, cache_dir: Path | None, cached: bool) -> Embedder:
     from coatcheck.models.fastembed import hub_embedder
 

@@ -28,9 +28,18 @@ _ENGLISH_ONLY = {
 class FastembedReranker:
     """Reranker port. Scores are logits: comparable within one query. What is longer than the model reads is cut off."""
 
-    def __init__(self, load: Callable[[], TextCrossEncoder], *, revision: str, english_only: bool, threads: int = THREADS) -> None:
+    def __init__(
+        self,
+        load: Callable[[], TextCrossEncoder],
+        *,
+        revision: str,
+        weights: Path | None,
+        english_only: bool,
+        threads: int = THREADS,
+    ) -> None:
         """``load`` is called once, at first use."""
         self.revision = revision
+        self.weights = weights
         self.english_only = english_only
         self._load = load
         self._pairs = OneByOne(threads, "rerank")
@@ -62,7 +71,7 @@ def packaged_reranker(folder: Path, threads: int = THREADS) -> FastembedReranker
             TextCrossEncoder.add_custom_model(name, sources=ModelSource(url="file://packaged"), model_file="model.onnx")
         return TextCrossEncoder(name, specific_model_path=str(folder), threads=1)
 
-    return FastembedReranker(load, revision=MS_MARCO.revision, english_only=True, threads=threads)
+    return FastembedReranker(load, revision=MS_MARCO.revision, weights=folder / "model.onnx", english_only=True, threads=threads)
 
 
 def hub_reranker(name: str, cache_dir: Path, *, local_files_only: bool, threads: int = THREADS) -> FastembedReranker:
@@ -74,5 +83,8 @@ def hub_reranker(name: str, cache_dir: Path, *, local_files_only: bool, threads:
     except (ValueError, OSError) as error:
         raise StageUnavailable(f"The reranking model {name} could not be loaded.") from error
     inner: Any = encoder.model
-    digest = file_sha256(Path(inner._model_dir) / inner.model_description.model_file)
-    return FastembedReranker(lambda: encoder, revision=f"{name}@{digest[:12]}", english_only=name in _ENGLISH_ONLY, threads=threads)
+    weights = Path(inner._model_dir) / inner.model_description.model_file
+    revision = f"{name}@{file_sha256(weights)[:12]}"
+    return FastembedReranker(
+        lambda: encoder, revision=revision, weights=weights, english_only=name in _ENGLISH_ONLY, threads=threads
+    )
