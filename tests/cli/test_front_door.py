@@ -131,10 +131,10 @@ def test_rules_that_would_do_nothing_are_refused_in_one_line(tmp_path: Path) -> 
 
 
 def test_an_unknown_setting_is_named_before_anything_starts(tmp_path: Path) -> None:
-    done = run("recall", "x", environment={"COATCHECK_TYPO": "1", "COATCHECK_DATADIR": str(tmp_path)})
+    done = run("recall", "x", environment={"COATCHECK_QUUXFRED": "1", "COATCHECK_DATADIR": str(tmp_path)})
 
     assert done.returncode == 1
-    assert done.stderr.decode() == "coatcheck: Unknown settings: COATCHECK_DATADIR (COATCHECK_DATA_DIR?), COATCHECK_TYPO.\n"
+    assert done.stderr.decode() == "coatcheck: Unknown settings: COATCHECK_DATADIR (COATCHECK_DATA_DIR?), COATCHECK_QUUXFRED.\n"
 
 
 def test_a_data_directory_that_cannot_be_used_is_named_with_what_to_do(tmp_path: Path) -> None:
