@@ -7,14 +7,18 @@ from typing import Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
 
 from coatcheck.app.compose import App
 from coatcheck.app.data_dir import DataDirectory
 from coatcheck.app.keys import RootKeys, root_keys, rotate_file
 from coatcheck.domain.errors import RefusedToStart
+from coatcheck.identity.scopes import tenant_scope
 from coatcheck.settings import load
+from coatcheck.store.database import WorkerTransaction
 from tests import apps
 from tests.apps import Caller
+from tests.caching import circumstances, lookup, store
 from tests.windows import request, window
 
 OLD, NEW, OTHER = "ab" * 32, "cd" * 32, "ef" * 32
@@ -79,6 +83,36 @@ async def test_what_is_new_is_made_under_the_new_key_and_placeholders_only_unlin
     assert not any(SECRET in text for text in windows)
     placeholders = [next(word for word in text.split('"') if "The token is" in word) for text in windows]
     assert placeholders[0] != placeholders[1]
+
+
+async def test_what_was_cached_under_the_old_key_is_nobodys_and_leaves(fresh_database_url: str, tmp_path: Path) -> None:
+    """Also with ``semantic``: neither the prompt's fingerprint nor its frame is that of the new key's."""
+    asked = {"prompt": "Summarize the renewal terms", "semantic": True}
+    async with apps.app(fresh_database_url, tmp_path, root_key=OLD) as app:
+        caller = await apps.new_tenant(app)
+        async with apps.client(app, caller) as http:
+            before = await lookup(http, **asked)
+            assert (await store(http, "under the old key", **asked))["stored"]
+            assert (await lookup(http, **asked))["answer"] == "under the old key"
+
+    async with apps.app(fresh_database_url, tmp_path, **ROTATED) as app, apps.client(app, caller) as http:
+        found = await lookup(http, **asked)
+        late = await http.post(
+            "/v1/cache/store", json={**circumstances(**asked), "answer": "made under the old key", "scope": before["scope"]}
+        )
+        assert (await store(http, "under the new key", **asked))["stored"]
+        assert (await lookup(http, **asked))["answer"] == "under the new key"
+        purged = (await http.post("/v1/cache/purge", json={"whose": "own"})).json()
+        kept = await app.parts.database.work(tenant_scope(caller.tenant_id), _answers)
+
+    assert (found["outcome"], found["answer"]) == ("ineligible", None)
+    assert found["scope"] != before["scope"]
+    assert (late.json()["stored"], late.json()["reason"]) == (False, "scope-changed")
+    assert (purged, kept) == ({"purged": 2}, 0)
+
+
+async def _answers(tx: WorkerTransaction) -> int:
+    return int(await tx.connection.scalar(sa.text("SELECT count(*) FROM cache_entries")) or 0)
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
+import psycopg
 import pytest
 import pytest_asyncio
-import sqlalchemy as sa
 
-from coatcheck.app.compose import App
 from tests.api.operations import EVERY_OPERATION, NOTHING, Ids, Row
 from tests.isolation.town import Person, Town, left_by
 
@@ -32,25 +32,29 @@ async def alices(town: Town) -> AsyncIterator[Ids]:
 
 
 @contextmanager
-def statements(app: App) -> Iterator[list[str]]:
-    """Every statement that the app sends on our behalf meanwhile, its text without parameters.
+def statements() -> Iterator[list[str]]:
+    """Every statement that the driver sends on our behalf meanwhile, its text without parameters, whichever way it was asked.
 
     Not the asker's own limits, which are read anew every few seconds whatever is asked.
     """
-    engine = app.parts.database._engine.sync_engine
     sent: list[str] = []
+    execute = psycopg.AsyncCursor.execute
 
-    def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
-        if WATCHED.get() is sent and "FROM tenant_limits" not in statement:  # and not for the reconciler, whose walk goes on
-            sent.append(statement)
+    def note(statement: object) -> None:
+        if WATCHED.get() is sent and "FROM tenant_limits" not in str(statement):  # and not for the reconciler, whose walk goes on
+            sent.append(str(statement))
 
-    sa.event.listen(engine, "before_cursor_execute", note)
+    async def noted(self: psycopg.AsyncCursor[Any], query: Any, *rest: Any, **named: Any) -> Any:
+        note(query)
+        return await execute(self, query, *rest, **named)
+
     watched = WATCHED.set(sent)
-    try:
-        yield sent
-    finally:
-        WATCHED.reset(watched)
-        sa.event.remove(engine, "before_cursor_execute", note)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(psycopg.AsyncCursor, "execute", noted)
+        try:
+            yield sent
+        finally:
+            WATCHED.reset(watched)
 
 
 async def ask(person: Person, method: str, row: Row, ids: Ids) -> int:
@@ -66,13 +70,23 @@ async def test_T36_a_foreign_id_takes_the_statements_of_an_unknown_one(
     person = town.everybody[name]
     assert await ask(person, method, row, NOTHING) == 404  # what is kept of its own tenant's limits is asked for once
 
-    with statements(town.app) as foreign:
+    with statements() as foreign:
         assert await ask(person, method, row, alices) == 404
-    with statements(town.app) as unknown:
+    with statements() as unknown:
         assert await ask(person, method, row, NOTHING) == 404
 
     assert foreign == unknown
     assert foreign
+
+
+async def test_what_is_compared_holds_the_statements_of_either_way_to_the_database(town: Town, alices: Ids) -> None:
+    """By the engine, and by the driver's own cursor."""
+    with statements() as sent:
+        assert await ask(town.alice, "GET", EVERY_OPERATION["GET", "/v1/sessions/{session_id}"], alices) == 200
+
+    assert any("set_config('role'" in statement for statement in sent)
+    assert any("JOIN api_keys" in statement for statement in sent)
+    assert any("FROM sessions" in statement for statement in sent)
 
 
 async def test_a_foreign_id_takes_about_the_time_of_an_unknown_one(town: Town, alices: Ids) -> None:

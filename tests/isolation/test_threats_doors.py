@@ -72,7 +72,7 @@ async def test_T02_no_work_is_done_for_a_stranger(world: World, path: str, heade
         "type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"", "headers": fields,
         "http_version": "1.1", "scheme": "http", "client": ("10.0.0.1", 1), "server": None,
     }  # fmt: skip
-    with statements(world.app) as statements_sent:
+    with statements() as statements_sent:
         await world.app.asgi(scope, receive, send)
 
     assert (sent[0]["status"], received, statements_sent) == (401, 0, [])
