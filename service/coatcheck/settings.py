@@ -166,7 +166,12 @@ def load(environment: Mapping[str, str] | None = None, env_file: Path | None = N
 
 
 def unread_file() -> Path | None:
-    """The file of the working directory that sets something of ours, and is not read; None where there is none."""
+    """The file of the working directory that sets something of ours, and is not read; None where there is none.
+
+    None too where COATCHECK_ENV_FILE names a file: whoever does that knows which one is read.
+    """
+    if os.environ.get(ENV_FILE):  # noqa: TID251
+        return None
     try:
         return WORKING_DIR_FILE.resolve() if any(name.startswith(PREFIX) for name in _names_in(WORKING_DIR_FILE)) else None
     except RefusedToStart:

@@ -44,10 +44,12 @@ TENANT_WALKS = {
 
 MADE_AT_IMPORT = {
     "Anthropic", "APIRouter", "ARRAY", "BatchLimits", "bulk.insert", "bulk.unnested", "bytes", "chr", "datetime", "Decision",
-    "Depends", "dict.fromkeys", "Field", "frozenset", "IndexedField", "ipaddress.ip_network", "ipaddress.IPv6Network",
-    "json.JSONEncoder",
+    "Depends", "dict.fromkeys", "enumerate", "Field", "float", "frozenset", "IndexedField",
+    "ipaddress.ip_network", "ipaddress.IPv6Network",
+    "json.JSONEncoder", "MappingProxyType",
     "models.StrictModeConfig", "NewType", "OpenAIChat", "OpenAIResponses", "PackagedModel", "Path", "postgresql.dialect",
-    "Prefixes", "Query", "Question", "range", "re.compile", "regex.compile", "sa.CheckConstraint", "sa.Column", "sa.ForeignKey",
+    "Prefixes", "Query", "Question", "range", "re.compile", "regex.compile", "reversed",
+    "sa.CheckConstraint", "sa.Column", "sa.ForeignKey",
     "sa.ForeignKeyConstraint", "sa.func.now", "sa.Index", "sa.MetaData", "sa.Table", "sa.text", "sa.TIMESTAMP",
     "sa.UniqueConstraint", "SnowballStemmer", "str.maketrans", "structlog.get_logger", "timedelta", "Tool", "tuple",
     "typer.Argument", "typer.Option", "typer.Typer", "TypeVar", "UUID",
@@ -97,7 +99,8 @@ def test_the_environment_is_read_by_the_settings_alone(source: str) -> None:
 def test_what_is_made_when_a_module_is_imported_is_a_value() -> None:
     """A helper of the module's own is taken for what it is: a way to write a value."""
     for module in MODULES:
-        if module.name == "ops.faults":  # crash points, armed by tests alone, for the whole process
+        # Crash points, armed by tests alone, for the whole process; the bound of one thread's work, set and reset around it.
+        if module.name in ("ops.faults", "compaction.effort"):
             continue
         own = {node.name for node in module.tree.body if hasattr(node, "name")}
         made = [name for name in calls_at_import(module) if name not in own and not name.endswith(TEXT_METHODS)]

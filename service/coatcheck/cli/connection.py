@@ -83,12 +83,10 @@ def local_settings(**overrides: object) -> Settings:
 
 def say_what_is_not_read() -> None:
     """A file of the working directory is no settings file of ours until somebody names it."""
-    import os
-
     from coatcheck.settings import ENV_FILE, unread_file
 
     file = unread_file()
-    if file is not None and not os.environ.get(ENV_FILE):  # noqa: TID251
+    if file is not None:
         output.warn(f"the settings in {file} are not read: name it with {ENV_FILE}={file}")
 
 
