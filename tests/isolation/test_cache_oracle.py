@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 import sqlalchemy as sa
@@ -19,24 +17,15 @@ from tests.isolation.town import Town
 SAMPLES = 25
 
 
-@contextmanager
-def work() -> Iterator[list[str]]:
-    """Every statement of a look-up; not the claims, of which limits make one now and then."""
-    done: list[str] = []
-    with statements() as sent:
-        yield done
-    done += [one for one in sent if "set_config" not in one]
-
-
 @pytest.mark.parametrize("name", ["bob", "dave"])
 @pytest.mark.parametrize("semantic", [False, True])
 async def test_what_alice_has_costs_bob_no_statement_more_or_less(town: Town, name: str, semantic: bool) -> None:
     person, session = town.everybody[name], f"{name} {semantic}"
 
-    with work() as cold:
+    with statements() as cold:
         first = await lookup(person.http, session=session, semantic=semantic)
     await store(town.alice.http, "of alice", session=session, semantic=True)
-    with work() as warm:
+    with statements() as warm:
         second = await lookup(person.http, session=session, semantic=semantic)
 
     assert first == second
