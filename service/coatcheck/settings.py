@@ -217,8 +217,9 @@ def _names_in(file: Path) -> set[str]:
 
 
 def _meant(name: str, known: Iterable[str]) -> str:
-    alike = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
-    return f" ({alike[0]}?)" if alike else ""
+    own = name.removeprefix(PREFIX)  # what all of them share would make any two alike
+    alike = difflib.get_close_matches(own, [one.removeprefix(PREFIX) for one in known], n=1, cutoff=0.8)
+    return f" ({PREFIX}{alike[0]}?)" if alike else ""
 
 
 def cache_dir() -> Path:

@@ -17,8 +17,10 @@ HOLDER = textwrap.dedent("""
     import sys, time
     from pathlib import Path
     import psycopg
+    from coatcheck.ops import logging
     from coatcheck.store.embedded import EmbeddedServer
 
+    logging.configure("warning")  # to stderr: what stands on stdout is for the test
     server = EmbeddedServer.start(Path(sys.argv[1]))
     url = server.owner_url.replace("+psycopg", "")
     with psycopg.connect(url, autocommit=True) as connection:

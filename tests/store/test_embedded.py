@@ -126,6 +126,7 @@ def test_a_lock_file_that_names_a_stranger_neither_stops_the_start_nor_harms_the
 def test_a_first_start_that_was_cut_short_begins_anew(fresh_dir: Path) -> None:
     unfinished = fresh_dir / "postgres.unfinished"
     unfinished.mkdir(parents=True)
+    fresh_dir.chmod(0o700)
     (unfinished / "PG_VERSION").write_text("18\n")
 
     server = EmbeddedServer.start(fresh_dir)

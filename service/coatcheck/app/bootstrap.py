@@ -47,7 +47,7 @@ async def ensure_first_key(parts: Collaborators, data: DataDirectory) -> None:
     # Of two processes that start at once, one makes the tenant and its key.
     with contextlib.suppress(InvalidRequest):
         await ensure_local_key(parts, data)
-        log.warning("the first key was made", file=str(data.key_file))
+        log.warning("the first key was made, and is in local.key of the data directory", folder=str(data.path))
 
 
 async def _has_key(parts: Collaborators, tenant: Tenant) -> bool:

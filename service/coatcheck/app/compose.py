@@ -50,6 +50,7 @@ from coatcheck.memory.services import UseCases
 from coatcheck.memory.startup import Opened, Startup
 from coatcheck.ops import faults
 from coatcheck.ops.disk import Disk
+from coatcheck.ops.folders import require_unshared
 from coatcheck.ops.metrics import Metrics
 from coatcheck.ops.progress import ProgressBoard, standard_stages
 from coatcheck.ops.slots import FairSlots
@@ -218,6 +219,8 @@ def _parts(on: Foundations, database: Database, owner: str) -> Collaborators:
     settings = on.settings
     metrics = Metrics(on.board)
     journal_folder = settings.erasure_journal or on.directory.journal
+    if journal_folder.exists():
+        require_unshared(journal_folder)
     journal = ErasureJournal(journal_folder, owner, *on.keyring.journal_keys())
     return Collaborators(
         settings=settings,

@@ -9,9 +9,12 @@ from pathlib import Path
 from types import TracebackType
 
 import portalocker
+import structlog
 
 from coatcheck.domain.errors import RefusedToStart
+from coatcheck.ops.folders import make_private
 
+log = structlog.get_logger(__name__)
 LOCK_FILE = "lock"
 RUN_FILE = "run.json"
 KEY_FILE = "local.key"
@@ -26,13 +29,18 @@ class DataDirectory:
         self._lock: portalocker.Lock | None = None
 
     def __enter__(self) -> DataDirectory:
-        """Makes the directory (0700) where there is none. Raises RefusedToStart where it cannot, or another process owns it."""
+        """Makes the directory (0700) where there is none.
+
+        Raises RefusedToStart where it cannot, where others get in, where it is somebody else's, or another process owns it.
+        """
         lock = portalocker.Lock(
             self.path / LOCK_FILE, mode="a", timeout=0, flags=portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING
         )
         try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for made in make_private(self.path):
+                log.info("a folder above the data directory was made", folder=str(made))
             lock.acquire()
+            (self.path / LOCK_FILE).chmod(0o600)
         except portalocker.exceptions.LockException as error:
             raise RefusedToStart(
                 f"Another process owns the data directory {self.path}: {self._owner()}. "

