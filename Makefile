@@ -15,6 +15,7 @@ $(MARK): requirements.lock pyproject.toml clients/python/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e clients/python -e .
+	@$(BIN)/python -m compileall -q service/coatcheck clients/python/coatcheck_client
 	@touch $(MARK)
 
 setup: $(MARK)  ## make .venv with all that demo, check and test need (no torch)

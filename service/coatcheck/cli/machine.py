@@ -31,6 +31,9 @@ def serve(
     import os
     import threading
 
+    from coatcheck.ops import garbage
+
+    garbage.look_seldom()
     from coatcheck.app.serve import serve as serve_app
     from coatcheck.cli import connection
     from coatcheck.settings import load

@@ -11,6 +11,11 @@ import gc
 _YOUNG, _MIDDLE, _OLD = 50_000, 20, 100
 
 
+def look_seldom() -> None:
+    """For before the service is imported: that makes many objects and hardly any garbage."""
+    gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
+
+
 def settle() -> None:
     """For the end of a process's start. What lives by now is never looked through again; new values are, less often.
 
@@ -18,4 +23,4 @@ def settle() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
+    look_seldom()
