@@ -14,6 +14,7 @@ from coatcheck.compaction.redaction.filters import Secret, cover_unasked, judge
 from coatcheck.compaction.redaction.names import NameClass, classify
 from coatcheck.compaction.redaction.private_keys import find_private_keys
 from coatcheck.compaction.redaction.shapes import is_hash_or_uuid, is_opaque
+from coatcheck.compaction.redaction.tables import find_in_tables
 from coatcheck.compaction.redaction.values import MAX_BARE_CHARS, read
 from coatcheck.compaction.redaction.view import View, decoded, joined, joint_at, plain
 from coatcheck.domain.placeholders import PLACEHOLDER
@@ -25,6 +26,7 @@ CHARS_PER_JUDGED = 100
 
 _PRIVATE_KEY = "coatcheck.private-key"
 _JOINT = "coatcheck.joint"
+_TABLE = "coatcheck.table"
 """Rules that find no secret, but a place to look closer."""
 
 _READ_ON = ("coatcheck.assignment", "coatcheck.flag", "coatcheck.header", "coatcheck.url", "coatcheck.prose")
@@ -103,11 +105,13 @@ def _secrets(text: str, hits: Sequence[Hit]) -> list[Secret]:
     secrets: list[Secret] = []
     if any(hit.rule == _PRIVATE_KEY for hit in hits):
         secrets.extend(Secret(start, end, "private-key", 0) for start, end in find_private_keys(text))
+    if any(hit.rule == _TABLE for hit in hits):
+        secrets.extend(Secret(cell.start, cell.end, cell.kind, 3) for cell in find_in_tables(text))
     allowed = JUDGED_AT_LEAST + len(text) // CHARS_PER_JUDGED
     reached = 0
     for hit in sorted(hits, key=lambda hit: (hit.start, -hit.end)):
         reads = hit.rule.startswith(_READ_ON)
-        if hit.rule in (_PRIVATE_KEY, _JOINT) or (reads and hit.start < reached):
+        if hit.rule in (_PRIVATE_KEY, _JOINT, _TABLE) or (reads and hit.start < reached):
             continue  # a place to look closer, or inside of a secret already
         effort.check()
         allowed -= 1
