@@ -22,6 +22,7 @@ BENCHMARKS = {
     "scan": "integrity scan against raw COPY and SHA-256; recall latency at scale",
     "cache": "look-ups in the response cache with a full scope of eligible entries",
     "isolation": "what keeping people apart costs: SQL, the index's legs, a whole recall",
+    "worker": "the model worker against the bare reranker, in pairs",
     "start": "what the command and the service import, and the time until ready",
 }
 _NEED_DATA = ("recall",)

@@ -193,9 +193,11 @@ async def test_a_failing_model_is_unavailable_and_the_next_call_works() -> None:
                 raise RuntimeError("out of memory")
             return super().embed_query(text)
 
-    async with lanes_over(Failing()) as lanes:
+    board = ProgressBoard(standard_stages(60))
+    async with lanes_over(Failing(), board=board) as lanes:
         with pytest.raises(StageUnavailable):
             await lanes.embed_query(TENANT, "alpha")
+        assert board.failing() == ("embed",)
 
         assert await lanes.embed_query(TENANT, "alpha") == HashingEmbedder().embed_query("alpha")
 
@@ -237,6 +239,24 @@ async def test_the_progress_board_sees_the_work_and_a_stuck_embedder_is_not_aske
         await ingest
         assert board.stuck(vital=False) == ()
         await lanes.embed_query(TENANT, "alpha")
+
+
+async def test_an_embedder_that_stands_still_is_reported_although_its_callers_have_left() -> None:
+    now = 0.0
+    board = ProgressBoard(standard_stages(60), lambda: now)
+    embedder = GatedEmbedder()
+    async with lanes_over(embedder, board=board, query_limit_s=0.05) as lanes:
+        for _ in range(3):
+            with pytest.raises(StageUnavailable, match="late"):
+                await lanes.embed_query(TENANT, "alpha")
+        (report,) = [report for report in board.reports() if report.name == "embed"]
+        now = 61.0
+
+        assert (report.in_flight, report.completions) == (1, 0)
+        assert board.stuck(vital=False) == ("embed",)
+        embedder.leave.release(100)
+        await until(lambda: board.stuck(vital=False) == ())
+        await lanes.embed_passages(TENANT, ["again"])
 
 
 async def test_a_busy_lane_answers_queries_quickly() -> None:

@@ -51,6 +51,7 @@ class _Job:
     turn: int
     number: int
     tenant_id: UUID = field(compare=False)
+    piece: Piece = field(compare=False)
     work: Callable[[], Any] = field(compare=False)
     future: Future[Any] = field(compare=False)
 
@@ -89,6 +90,9 @@ class EmbeddingLanes:
         self._worked = worked
         self._calls = 0
         self._closed = False
+        self._in_work: Piece | None = None
+        self._left_behind: Piece | None = None
+        """The piece in work, where its caller has left: it ends when the model lets go of it."""
         self._asked_at = -ASKED_RECENTLY_S
         self._worker = threading.Thread(target=self._run, name="embedding", daemon=True)
         self._worker.start()
@@ -105,8 +109,8 @@ class EmbeddingLanes:
     async def embed_query(self, scope: TenantScope, text: str) -> list[float]:
         """Raises StageUnavailable, Overloaded."""
         self._asked_at = time.monotonic()
-        with self._call():
-            return await self._ask(scope, _Lane.QUERY, lambda: self._embedder.embed_query(text), self._query_limit_s)
+        with self._call() as piece:
+            return await self._ask(scope, piece, _Lane.QUERY, lambda: self._embedder.embed_query(text), self._query_limit_s)
 
     async def close(self) -> None:
         """Refuses what waits and what comes, and lets the batch in work end."""
@@ -132,7 +136,7 @@ class EmbeddingLanes:
         with self._call() as piece:
             for positions in _batches(texts, order, lambda: self._most_chars(max_chars), max_texts):
                 batch = [texts[position] for position in positions]
-                found = await self._ask(scope, _Lane.INGEST, lambda batch=batch: work(batch), self._batch_limit_s)  # type: ignore[misc]
+                found = await self._ask(scope, piece, _Lane.INGEST, lambda batch=batch: work(batch), self._batch_limit_s)  # type: ignore[misc]
                 results.update(zip(positions, found, strict=True))
                 piece.advance()
         return [results[position] for position in range(len(texts))]
@@ -153,18 +157,31 @@ class EmbeddingLanes:
         try:
             if not self._progress.accepts(STAGE):
                 raise StageUnavailable("The embedder does not move.")
-            with self._progress.stage(STAGE) as piece:
+            piece = self._progress.begin(STAGE)
+            try:
                 yield piece
+            except BaseException:
+                self._leave(piece)
+                raise
+            piece.done()
         finally:
             with self._condition:
                 self._calls -= 1
 
-    async def _ask(self, scope: TenantScope, lane: _Lane, work: Callable[[], R], limit_s: float) -> R:
+    def _leave(self, piece: Piece) -> None:
+        """A caller that goes without its answer is no sign that the model moves."""
+        with self._condition:
+            if self._in_work is piece:
+                self._left_behind = piece
+            else:
+                piece.withdraw()
+
+    async def _ask(self, scope: TenantScope, piece: Piece, lane: _Lane, work: Callable[[], R], limit_s: float) -> R:
         with self._condition:
             if self._closed:
                 raise StageUnavailable("The service is shutting down.")
             turn = self._turns[lane].take(scope.tenant_id)
-            job: _Job = _Job(lane, turn, next(self._numbers), scope.tenant_id, work, Future())
+            job: _Job = _Job(lane, turn, next(self._numbers), scope.tenant_id, piece, work, Future())
             heapq.heappush(self._queue, job)
             self._condition.notify()
         try:
@@ -187,6 +204,11 @@ class EmbeddingLanes:
             # False for a caller that has left: a cancelled or late one waits for nothing any more.
             if job.future.set_running_or_notify_cancel():
                 self._finish(job)
+            with self._condition:
+                self._in_work = None
+                if self._left_behind is not None:
+                    self._left_behind.done()
+                    self._left_behind = None
 
     def _next(self) -> _Job | None:
         with self._condition:
@@ -195,6 +217,7 @@ class EmbeddingLanes:
                 return None
             job = heapq.heappop(self._queue)
             self._turns[job.lane].begin(job.turn)
+            self._in_work = job.piece
             return job
 
     def _finish(self, job: _Job) -> None:
@@ -204,9 +227,11 @@ class EmbeddingLanes:
                 result = job.work()
         except BaseException as error:  # handed to the one who asked
             self._worked(job.tenant_id, time.monotonic() - started)
+            job.piece.failed()
             job.future.set_exception(error)
         else:
             self._worked(job.tenant_id, time.monotonic() - started)
+            job.piece.advance()
             job.future.set_result(result)
 
 

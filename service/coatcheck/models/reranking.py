@@ -16,8 +16,8 @@ from coatcheck.ops.progress import ProgressBoard
 STAGE = "rerank"
 CAPACITY = 16
 """At a third of a second each, more could not be answered within a recall's patience."""
-LIMITS = BatchLimits(inputs=32, size=32_000)
-"""All candidates of a recall: what one call is given is spread over the model's own threads."""
+LIMITS = BatchLimits(inputs=10, size=32_000)
+"""Half of a recall's candidates: enough for the threads of the model itself, and the rest of a late call is left."""
 
 Pair = tuple[str, str]
 """A query and a passage."""
