@@ -99,7 +99,7 @@ def _instead(name: str, policy: Policy, mutated: Policy) -> Mutant:
 
 def _subquery(condition: str) -> tuple[int, int] | None:
     """Where the condition's subquery stands."""
-    start = condition.find("(SELECT true FROM ")
+    start = condition.find("EXISTS (")
     if start < 0:
         return None
     depth = 0

@@ -133,47 +133,46 @@ def _adds(table: str, condition: str) -> Policy:
     return Policy(table, "app_insert", "INSERT", APP_ROLE, None, condition)
 
 
-def _one(found: str) -> str:
-    """True for a row that there is. Not EXISTS, which is planned in two ways at each level: a plan of many levels of it costs
-    more to begin than to run."""
-    return f"(SELECT true FROM {found} LIMIT 1)"
-
-
 def _readable_session(table: str) -> str:
-    return _one(f"sessions s WHERE s.tenant_id = {table}.tenant_id AND s.session_id = {table}.session_id")
+    return f"EXISTS (SELECT FROM sessions s WHERE s.tenant_id = {table}.tenant_id AND s.session_id = {table}.session_id)"
 
 
 def _writable_session(table: str) -> str:
-    return _one(f"sessions s WHERE s.tenant_id = {table}.tenant_id AND s.session_id = {table}.session_id AND s.writers && {ACL}")
+    return (
+        f"EXISTS (SELECT FROM sessions s WHERE s.tenant_id = {table}.tenant_id AND s.session_id = {table}.session_id"
+        f" AND s.writers && {ACL})"
+    )
 
 
 def _readable_run() -> str:
-    return _one("runs r WHERE r.tenant_id = entries.tenant_id AND r.manifest_id = entries.manifest_id")
+    return "EXISTS (SELECT FROM runs r WHERE r.tenant_id = entries.tenant_id AND r.manifest_id = entries.manifest_id)"
 
 
 def _writable_run() -> str:
     # The entry's session is the run's: no row of mine may stand in a manifest of yours.
-    return _one(
-        "runs r JOIN sessions s ON s.tenant_id = r.tenant_id AND s.session_id = r.session_id"
+    return (
+        "EXISTS (SELECT FROM runs r JOIN sessions s ON s.tenant_id = r.tenant_id AND s.session_id = r.session_id"
         " WHERE r.tenant_id = entries.tenant_id AND r.manifest_id = entries.manifest_id AND r.session_id = entries.session_id"
-        f" AND s.writers && {ACL}"
+        f" AND s.writers && {ACL})"
     )
 
 
 def _readable_entry(table: str, pointer: str) -> str:
-    return _one(
-        f"entries e WHERE e.tenant_id = {table}.tenant_id AND e.session_id = {table}.session_id AND e.{pointer} = {table}.sha256"
+    return (
+        f"EXISTS (SELECT FROM entries e WHERE e.tenant_id = {table}.tenant_id AND e.session_id = {table}.session_id"
+        f" AND e.{pointer} = {table}.sha256)"
     )
 
 
 def _own_cache_entry() -> str:
-    return _one(
-        "cache_entries c WHERE c.tenant_id = cache_ties.tenant_id AND c.entry_id = cache_ties.entry_id"
-        f" AND {ACL} @> ARRAY['p:' || c.principal_id::text]"
+    return (
+        "EXISTS (SELECT FROM cache_entries c WHERE c.tenant_id = cache_ties.tenant_id AND c.entry_id = cache_ties.entry_id"
+        f" AND {ACL} @> ARRAY['p:' || c.principal_id::text])"
     )
 
 
 def _readable_segment(table: str, pointer: str) -> str:
-    return _one(
-        f"segments g WHERE g.tenant_id = {table}.tenant_id AND g.session_id = {table}.session_id AND g.sha256 = {table}.{pointer}"
+    return (
+        f"EXISTS (SELECT FROM segments g WHERE g.tenant_id = {table}.tenant_id AND g.session_id = {table}.session_id"
+        f" AND g.sha256 = {table}.{pointer})"
     )
