@@ -7,16 +7,24 @@ from collections.abc import Iterator, Mapping
 from coatcheck.domain.canonical import JsonObject, JsonValue, Path
 from coatcheck.domain.messages import PartKind, Reading, Role, WindowFormat
 from coatcheck.formats import blocks
-from coatcheck.formats.checks import check_content, check_tool_output, refuse, require_message, require_role, require_string
+from coatcheck.formats.checks import (
+    check_content,
+    check_tool_output,
+    refuse,
+    require_message,
+    require_role,
+    require_string,
+    role_in,
+    string_in,
+)
 from coatcheck.formats.rules import (
     Finding,
     Place,
     Rule,
     as_json,
     each,
-    extra,
-    members,
     or_whole,
+    parts_of,
     reading_of,
     structural,
     text,
@@ -45,7 +53,7 @@ class Anthropic:
         return reading_of(_read(message))
 
     def role(self, message: JsonObject) -> Role:
-        return _role(message)
+        return role_in(message, _ROLES)
 
     def check_system(self, system: JsonValue, at: Path) -> None:
         if not (system is None or isinstance(system, str | list)):
@@ -61,11 +69,6 @@ class Anthropic:
 
     def handoff_message(self, text: str) -> JsonObject:
         return {"role": "user", "content": [{"type": "text", "text": text}]}
-
-
-def _role(message: JsonObject) -> Role:
-    role = message.get("role")
-    return _ROLES.get(role, "user") if isinstance(role, str) else "user"
 
 
 def _is_call(kind: JsonValue) -> bool:
@@ -88,10 +91,9 @@ def _check_tool_block(block: JsonObject, at: Path) -> None:
 
 
 def _read(message: JsonObject) -> Iterator[Finding]:
-    place = Place(_role(message))
+    place = Place(role_in(message, _ROLES))
     rules: Mapping[str, Rule] = {"role": structural, "content": _content(place)}
-    whole = place.site((), "json", kind=PartKind.OPAQUE)
-    return or_whole(whole, members(message, (), rules, extra(place)))
+    return parts_of(message, (), place, rules, PartKind.OPAQUE)
 
 
 def _read_system(system: JsonValue) -> Iterator[Finding]:
@@ -113,22 +115,17 @@ def _content(place: Place) -> Rule:
 
 
 def _call(block: JsonObject, path: Path, role: Role) -> Iterator[Finding]:
-    place = Place(role, PartKind.TOOL_CALL, _string(block, "id"), _string(block, "name"))
+    place = Place(role, PartKind.TOOL_CALL, string_in(block, "id"), string_in(block, "name"))
     rules: Mapping[str, Rule] = {"type": structural, "id": structural, "input": as_json(place)}
-    return or_whole(place.site(path, "json"), members(block, path, rules, extra(place)))
+    return parts_of(block, path, place, rules)
 
 
 def _result(block: JsonObject, path: Path) -> Iterator[Finding]:
-    place = Place("tool", PartKind.TOOL_RESULT, _string(block, "tool_use_id"), _string(block, "name"))
+    place = Place("tool", PartKind.TOOL_RESULT, string_in(block, "tool_use_id"), string_in(block, "name"))
     sealed = frozenset[str]() if block.get("type") == "tool_result" else blocks.SEALED
     rules: Mapping[str, Rule] = {
         "type": structural,
         "tool_use_id": structural,
         "content": blocks.content(place, sealed),
     }
-    return or_whole(place.site(path, "json"), members(block, path, rules, extra(place)))
-
-
-def _string(block: JsonObject, key: str) -> str | None:
-    value = block.get(key)
-    return value if isinstance(value, str) else None
+    return parts_of(block, path, place, rules)

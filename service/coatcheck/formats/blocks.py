@@ -27,6 +27,7 @@ from coatcheck.formats.rules import (
     members,
     of_thinking,
     or_whole,
+    parts_of,
     structural,
     text,
 )
@@ -75,7 +76,7 @@ def unknown(place: Place, sealed: frozenset[str] = frozenset()) -> Rule:
         if place.kind is PartKind.TOOL_RESULT:
             return _tool_json(value, path, place, sealed)
         rules: Mapping[str, Rule] = {"text": _only_string(place), "content": _only_string(place)}
-        return or_whole(place.site(path, "json", kind=PartKind.OPAQUE), members(value, path, rules, extra(place)))
+        return parts_of(value, path, place, rules, PartKind.OPAQUE)
 
     return rule
 

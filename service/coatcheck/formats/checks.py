@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NoReturn
 
 from coatcheck.domain.canonical import JsonObject, JsonValue, Path, pointer
 from coatcheck.domain.errors import FieldError, InvalidRequest
+from coatcheck.domain.messages import Role
 
 MAX_DEPTH = 200
 """Objects and lists inside each other: far beyond what any provider takes, and safe for every walk of a message."""
@@ -35,6 +36,17 @@ def require_string(holder: JsonObject, key: str, at: Path) -> str:
     if not isinstance(value, str):
         refuse((*at, key), f"{key} must be a string")
     return value
+
+
+def string_in(holder: JsonObject, key: str) -> str | None:
+    """The string under the key; None for anything else."""
+    value = holder.get(key)
+    return value if isinstance(value, str) else None
+
+
+def role_in(message: JsonObject, known: Mapping[str, Role]) -> Role:
+    """The message's role by its format's names; what was not checked is a user's."""
+    return known.get(string_in(message, "role") or "", "user")
 
 
 def require_role(message: JsonObject, at: Path, known: Collection[str]) -> str:

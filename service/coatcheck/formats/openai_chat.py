@@ -20,6 +20,7 @@ from coatcheck.formats.checks import (
     require_object,
     require_role,
     require_string,
+    role_in,
 )
 from coatcheck.formats.rules import (
     Finding,
@@ -31,7 +32,7 @@ from coatcheck.formats.rules import (
     extra,
     members,
     of_thinking,
-    or_whole,
+    parts_of,
     reading_of,
     structural,
     text,
@@ -70,7 +71,7 @@ class OpenAIChat:
         return reading_of(_read(message))
 
     def role(self, message: JsonObject) -> Role:
-        return _role(message)
+        return role_in(message, _ROLES)
 
     def check_system(self, system: JsonValue, at: Path) -> None:
         check_no_system(system, at)
@@ -87,11 +88,6 @@ class OpenAIChat:
 
     def handoff_message(self, text: str) -> JsonObject:
         return {"role": "user", "content": text}
-
-
-def _role(message: JsonObject) -> Role:
-    role = message.get("role")
-    return _ROLES.get(role, "user") if isinstance(role, str) else "user"
 
 
 def _check_calls(message: JsonObject, at: Path) -> None:
@@ -119,7 +115,7 @@ def _result_id(message: JsonObject) -> str | None:
 
 
 def _read(message: JsonObject) -> Iterator[Finding]:
-    role = _role(message)
+    role = role_in(message, _ROLES)
     name = message.get("name")
     is_result = role == "tool"
     place = Place(role)
@@ -129,8 +125,7 @@ def _read(message: JsonObject) -> Iterator[Finding]:
     if role == "assistant":
         # Not where it is null: an SDK that writes out every field of its type says by it that there is no call.
         rules |= {key: rule for key, rule in _ASSISTANT_RULES.items() if message.get(key) is not None}
-    whole = place.site((), "json", kind=PartKind.TOOL_RESULT if is_result else PartKind.OPAQUE)
-    return or_whole(whole, members(message, (), rules, extra(place)))
+    return parts_of(message, (), place, rules, PartKind.TOOL_RESULT if is_result else PartKind.OPAQUE)
 
 
 def _reasoning(place: Place) -> Rule:
@@ -149,7 +144,7 @@ def _call(value: JsonValue, path: Path) -> Iterator[Finding]:
         **{key: _body(place, inner) for key, inner in _BODIES.items() if isinstance(value, dict) and value.get(key) is not None},
         "extra_content": _signed,
     }
-    return or_whole(place.site(path, "json"), members(value, path, rules, extra(place)))
+    return parts_of(value, path, place, rules)
 
 
 def _body(place: Place, key: str) -> Rule:
@@ -160,7 +155,7 @@ def _called(value: JsonValue, path: Path, place: Place, key: str) -> Iterator[Fi
     """The name and the arguments of a call. Arguments are a JSON string; some servers write the object itself."""
     name = value.get("name") if isinstance(value, dict) else None
     here = Place(place.role, place.kind, place.call_id, name) if isinstance(name, str) else place
-    return or_whole(here.site(path, "json"), members(value, path, {key: words_or_json(here)}, extra(here)))
+    return parts_of(value, path, here, {key: words_or_json(here)})
 
 
 def _signed(value: JsonValue, path: Path) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from coatcheck.formats.checks import (
     require_message,
     require_role,
     require_string,
+    string_in,
 )
 from coatcheck.formats.rules import (
     Finding,
@@ -27,6 +28,7 @@ from coatcheck.formats.rules import (
     members,
     of_thinking,
     or_whole,
+    parts_of,
     reading_of,
     structural,
     text,
@@ -135,7 +137,7 @@ def _read(item: JsonObject) -> Iterator[Finding]:
 
 def _message(item: JsonObject, place: Place) -> Iterator[Finding]:
     rules: Mapping[str, Rule] = {"type": structural, "role": structural, "content": blocks.content(place)}
-    return or_whole(place.site((), "json", kind=PartKind.OPAQUE), members(item, (), rules, extra(place)))
+    return parts_of(item, (), place, rules, PartKind.OPAQUE)
 
 
 def _reasoning(item: JsonObject) -> Iterator[Finding]:
@@ -152,26 +154,26 @@ def _reasoning(item: JsonObject) -> Iterator[Finding]:
 
 
 def _call(item: JsonObject) -> Iterator[Finding]:
-    place = Place("assistant", PartKind.TOOL_CALL, _string(item, "call_id"), _string(item, "name"))
+    place = Place("assistant", PartKind.TOOL_CALL, string_in(item, "call_id"), string_in(item, "name"))
     rules: dict[str, Rule] = {"type": structural, "call_id": structural, "fingerprint": ciphertext}
     for key in _first_of(_CALL_KEYS, item):
         rules[key] = words_or_json(place)
-    return or_whole(place.site((), "json"), members(item, (), rules, extra(place)))
+    return parts_of(item, (), place, rules)
 
 
 def _output(item: JsonObject) -> Iterator[Finding]:
     # A local shell's output has no call_id: its id is the call's.
-    call_id = _string(item, "call_id") or (_string(item, "id") if item.get("type") == "local_shell_call_output" else None)
+    call_id = string_in(item, "call_id") or (string_in(item, "id") if item.get("type") == "local_shell_call_output" else None)
     kind = PartKind.TOOL_RESULT if call_id else PartKind.TEXT
-    place = Place("tool", kind, call_id, _string(item, "name"))
+    place = Place("tool", kind, call_id, string_in(item, "name"))
     rules: dict[str, Rule] = {"type": structural, "call_id": structural}
     for key in _first_of(_OUTPUT_KEYS, item):
         rules[key] = blocks.content(place)
-    return or_whole(place.site((), "json"), members(item, (), rules, extra(place)))
+    return parts_of(item, (), place, rules)
 
 
 def _hosted(item: JsonObject, call_key: str, result_key: str) -> Iterator[Finding]:
-    call = Place("assistant", PartKind.TOOL_CALL, _string(item, "id"), _string(item, "name"))
+    call = Place("assistant", PartKind.TOOL_CALL, string_in(item, "id"), string_in(item, "name"))
     result = Place("tool", PartKind.TOOL_RESULT, call.call_id, call.name)
     output = blocks.content(result)
     rules: Mapping[str, Rule] = {
@@ -185,13 +187,13 @@ def _hosted(item: JsonObject, call_key: str, result_key: str) -> Iterator[Findin
 
 def _generated_image(item: JsonObject) -> Iterator[Finding]:
     place = Place("assistant")
-    form = _string(item, "output_format")
+    form = string_in(item, "output_format")
     rules: Mapping[str, Rule] = {
         "type": structural,
         "result": blob(place, f"image/{form}" if form else None),
         "revised_prompt": text(place),
     }
-    return or_whole(place.site((), "json", kind=PartKind.OPAQUE), members(item, (), rules, extra(place)))
+    return parts_of(item, (), place, rules, PartKind.OPAQUE)
 
 
 def _has_both_in_order(item: JsonObject, call_key: str, result_key: str) -> bool:
@@ -203,8 +205,3 @@ def _has_both_in_order(item: JsonObject, call_key: str, result_key: str) -> bool
 def _first_of(keys: tuple[str, ...], item: JsonObject) -> tuple[str, ...]:
     """The first of these keys that the item has, one that says something before one that is null: an item is one call or result."""
     return tuple(sorted((key for key in keys if key in item), key=lambda key: item[key] is None))[:1]
-
-
-def _string(item: JsonObject, key: str) -> str | None:
-    value = item.get(key)
-    return value if isinstance(value, str) else None

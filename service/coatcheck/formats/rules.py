@@ -199,6 +199,16 @@ def or_whole(fallback: Site, findings: Iterable[Finding]) -> Iterator[Finding]:
     return iter((replace(fallback, kind=PartKind.OPAQUE) if is_sealed_result else fallback, *found))
 
 
+def parts_of(
+    value: JsonValue, path: Path, place: Place, rules: Mapping[str, Rule], whole_as: PartKind | None = None
+) -> Iterator[Finding]:
+    """An object's parts: those that its known keys hold, unknown ones carried; where there is none, the object is the one part.
+
+    ``whole_as``: of which kind it then is, where that is not the place's.
+    """
+    return or_whole(place.site(path, "json", kind=whole_as), members(value, path, rules, extra(place)))
+
+
 def of_thinking(block: Path, findings: Iterable[Finding]) -> Iterator[Finding]:
     """The findings of a thinking block: each leaf of its content knows the block that a secret in it replaces."""
     for finding in findings:
