@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterator
 
 import pytest
+import yaml
 
+from coatcheck.compaction import strict_yaml
 from coatcheck_client import wire
 from coatcheck_client.wire.base import Request
 from tests.isolation.source import Module, calls, modules
@@ -31,7 +33,7 @@ TOUCHES = {
 MAY_TOUCH = {
     "api.openapi",  # writes the document, as a command
     "app.data_dir", "app.keys", "app.serve", "app.storage",
-    "compaction.redaction.own_rules",  # those that a setting names
+    "compaction.policy_document", "compaction.redaction.own_rules",  # those that a setting names
     "compaction.redaction.detector",  # the rules' cache
     "identity.private_file",
     "index.edge_folder",
@@ -143,6 +145,8 @@ def test_T32_yaml_is_read_by_its_safe_loader(name: str) -> None:
     with_yaml = [m for m in MODULES if importers({"yaml"}, [m])]
 
     assert {found for m in with_yaml for found in calls(m, *LOADS_YAML)} == set()
+    assert issubclass(strict_yaml._Loader, yaml.SafeLoader)
+    assert {m.name for m in with_yaml} == {"compaction.strict_yaml"}
     assert list(calls(Module.of(f"yaml.{name}(text)"), *LOADS_YAML)) == ["somewhere"]
 
 

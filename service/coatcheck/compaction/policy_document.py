@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from coatcheck.compaction import protection
+from coatcheck.compaction import protection, strict_yaml
 from coatcheck.compaction.policy import Bar, DropConditions, Label, Policy
+from coatcheck.compaction.strict_yaml import NotYaml
 from coatcheck.domain.canonical import JsonValue, sha256_hex, to_sorted_bytes
 from coatcheck.domain.errors import RefusedToStart
 from coatcheck.domain.routes import Route
@@ -85,20 +85,6 @@ class _Document(_Model):
         return sorted(set(names))
 
 
-class _Loader(yaml.SafeLoader):
-    """Refuses a mapping that names a field twice: the second would stand in silence."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
-        names = [self.construct_object(name, deep=True) for name, _ in node.value]
-        if twice := [name for place, name in enumerate(names) if name in names[:place]]:
-            raise _SaidTwice(str(twice[0])[:40])
-        return super().construct_mapping(node, deep)
-
-
-class _SaidTwice(Exception):
-    """A field that stands twice in one mapping."""
-
-
 @cache
 def shipped() -> Policy:
     """The policy that comes with this release."""
@@ -119,11 +105,9 @@ def read(path: Path) -> Policy:
     try:
         if len(content) > _LONGEST:
             raise _refused(path, "is no policy: it is too long")
-        written = yaml.load(content, _Loader)
-    except _SaidTwice as error:
-        raise _refused(path, f"says {error} twice") from error
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
-        raise _refused(path, "is no YAML") from error
+        written = strict_yaml.load(content)
+    except NotYaml as error:
+        raise _refused(path, str(error)) from error
     if not isinstance(written, dict):
         raise _refused(path, "holds no policy")
     if "version" not in written:
@@ -137,8 +121,8 @@ def read(path: Path) -> Policy:
 
 
 def _shipped() -> dict[str, object]:
-    text = files("coatcheck.compaction").joinpath("policy.yaml").read_text("utf-8")
-    return cast(dict[str, object], yaml.safe_load(text))
+    content = files("coatcheck.compaction").joinpath("policy.yaml").read_bytes()
+    return cast(dict[str, object], strict_yaml.load(content))
 
 
 def _over(below: Mapping[str, object], above: Mapping[object, object]) -> dict[object, object]:

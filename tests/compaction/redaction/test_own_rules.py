@@ -83,6 +83,7 @@ def test_a_file_that_changes_while_the_process_starts_redacts_nothing_under_the_
     [
         ("rules: [", "is no YAML"),
         ("\x00", "is no YAML"),
+        ("rules: []\nrules:\n" + rule(), "says rules twice"),
         ("", "holds no list of rules"),
         ("rules: []", "holds no list of rules"),
         ("rules:\n  - cust", "holds no list of rules"),

@@ -9,8 +9,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import yaml
-
+from coatcheck.compaction import strict_yaml
+from coatcheck.compaction.strict_yaml import NotYaml
 from coatcheck.domain.errors import RefusedToStart
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
@@ -23,11 +23,11 @@ def read(path: Path) -> bytes:
     """The file's content, once every rule in it is known to work. Raises RefusedToStart, naming the rule."""
     try:
         content = path.read_bytes()
-        document = yaml.safe_load(content)
+        document = strict_yaml.load(content)
     except OSError as error:
         raise _refused(path, f"cannot be read ({error.strerror})") from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise _refused(path, "is no YAML") from error
+    except NotYaml as error:
+        raise _refused(path, str(error)) from error
     rules = document.get("rules") if isinstance(document, dict) else None
     if not isinstance(rules, list) or not rules or not all(isinstance(rule, dict) for rule in rules):
         raise _refused(path, "holds no list of rules")
