@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from coatcheck.domain.errors import StageUnavailable
+from coatcheck.identity.scopes import tenant_scope
 from coatcheck.models.packaged import MS_MARCO, locate
 from coatcheck.models.reranker import FastembedReranker, packaged_reranker
+from coatcheck.models.reranking import RerankWorker
+from coatcheck.ops.progress import ProgressBoard, Stage
 
 PASSAGES = [
     "Lunch was good, thanks.",
@@ -49,3 +54,41 @@ def test_a_model_that_cannot_be_loaded_makes_the_stage_unavailable() -> None:
 
     with pytest.raises(StageUnavailable):
         FastembedReranker(load, revision="broken", weights=None, english_only=True).score("query", ["passage"])  # type: ignore[arg-type]
+
+
+async def test_what_is_warm_is_loaded_once() -> None:
+    folder, loaded = locate(MS_MARCO), []
+    assert folder is not None
+    packaged = packaged_reranker(folder)
+
+    def load() -> object:
+        loaded.append(1)
+        return packaged._load()
+
+    worker = RerankWorker(
+        FastembedReranker(load, revision="counted", weights=None, english_only=True),  # type: ignore[arg-type]
+        ProgressBoard([Stage("rerank", False, 60)]),
+    )
+
+    await worker.warm()
+    before = len(loaded)
+    await worker.score(tenant_scope(UUID(int=1)), "What is the speed of light?", PASSAGES, 20)
+    await worker.close()
+
+    assert (before, len(loaded)) == (1, 1)
+
+
+async def test_warming_what_cannot_be_loaded_is_left_to_the_first_who_asks() -> None:
+    def load() -> None:
+        raise RuntimeError("no such file")
+
+    worker = RerankWorker(
+        FastembedReranker(load, revision="broken", weights=None, english_only=True),  # type: ignore[arg-type]
+        ProgressBoard([Stage("rerank", False, 60)]),
+    )
+
+    await worker.warm()
+
+    with pytest.raises(StageUnavailable):
+        await worker.score(tenant_scope(UUID(int=1)), "query", PASSAGES, 20)
+    await worker.close()

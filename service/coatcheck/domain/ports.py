@@ -161,6 +161,9 @@ class RerankWorker(Protocol):
 
     async def score(self, scope: TenantScope, query: str, passages: Sequence[str], limit_s: float) -> list[float]: ...
 
+    async def warm(self) -> None:
+        """Loads the model. Raises nothing."""
+
 
 class EmbeddingLanes(Protocol):
     """The embedder behind a worker that lets queries pass ahead of ingest, and tenants take turns.

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from uuid import UUID
 
+from coatcheck.domain.errors import Overloaded, StageUnavailable
 from coatcheck.domain.ports import Reranker
 from coatcheck.domain.scopes import TenantScope
 from coatcheck.models.worker import BatchLimits, ModelWorker
@@ -18,6 +20,10 @@ CAPACITY = 16
 """At a third of a second each, more could not be answered within a recall's patience."""
 LIMITS = BatchLimits(inputs=10, size=32_000)
 """Half of a recall's candidates: enough for the threads of the model itself, and the rest of a late call is left."""
+
+WARM_LIMIT_S = 60.0
+NOBODY = UUID(int=0)
+"""Whose turn the warming is."""
 
 Pair = tuple[str, str]
 """A query and a passage."""
@@ -46,6 +52,11 @@ class RerankWorker:
     async def score(self, scope: TenantScope, query: str, passages: Sequence[str], limit_s: float) -> list[float]:
         """Raises StageUnavailable, Overloaded."""
         return await self._worker.run(scope.tenant_id, [(query, passage) for passage in passages], limit_s)
+
+    async def warm(self) -> None:
+        """Loads the model before a recall waits for it. One that cannot be loaded says so to the recall."""
+        with suppress(StageUnavailable, Overloaded):
+            await self._worker.run(NOBODY, [("warm", "warm")], WARM_LIMIT_S)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._worker.close)
