@@ -6,6 +6,7 @@ status, and what is foreign is answered as what is not there, byte for byte.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -135,9 +136,15 @@ def test_after_all_of_that_not_a_row_of_the_owners_has_changed(
     after = mentioning(postgres.owner_url(shared_database), world.the_owners)
 
     assert any(CANARY in row for row in before)
-    assert before - after == set()
-    # The owner's own narrow credentials make keys and delegates as narrow as themselves, in the owner's name.
-    assert {row.partition(":")[0] for row in after - before} <= {"api_keys", "audit", "delegations"}
+    # The owner's own narrow credentials make keys and delegates as narrow as themselves, in the owner's name: its revision rises.
+    stood, stands = ({without_revision(row) for row in rows} for rows in (before, after))
+    assert stood - stands == set()
+    assert {row.partition(":")[0] for row in stands - stood} <= {"api_keys", "audit", "delegations"}
+
+
+def without_revision(row: str) -> str:
+    """A row as it is, but for the permission revision that ends a principal's."""
+    return re.sub(r",\d+\)$", ")", row) if row.startswith("principals:") else row
 
 
 @pytest.mark.parametrize(("method", "row"), ROWS)

@@ -85,14 +85,17 @@ def test_T21_what_a_model_server_may_know_of_a_tenant_is_a_salt_of_its_own() -> 
 
 
 def test_T22_nothing_that_was_computed_for_one_request_is_kept_for_the_next() -> None:
-    """Caches of functions hold words of a language and nothing of a tenant: their modules are listed."""
+    """Caches of functions hold what was shipped, or words of a language, and nothing of a tenant: their modules are listed."""
     remembering = {name for module in modules() for name in calls(module, "lru_cache", "cache")}
     remembering |= {name for module in modules() for name in reads(module, "functools.cache")}
 
     assert remembering <= {
+        "compaction.lexicon",  # the automaton of the shipped phrases
+        "compaction.policy_document",  # the shipped policy
         "compaction.redaction.bundled",  # a rule's own pattern, compiled
         "compaction.redaction.names",  # whether a name means a secret
         "compaction.redaction.shapes",  # how random a word looks
+        "compaction.weights",  # the automaton of the shipped words of errors
         "index.points",  # one id, read from its own text
         "index.tokens",  # the stem of one word
         "models.hashing",  # the place of one word in a test's vector
