@@ -141,12 +141,23 @@ def test_a_transcript_comes_from_stdin_under_a_name_that_is_given(machine: Machi
     assert machine.ok("sessions", "show", "from-stdin")["session_id"] == answer["session_id"]
 
 
+def hears_interrupts() -> None:
+    """What a shell starts in the background ignores them, and so would all that the tests start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_handoffs_are_printed_as_they_come_and_an_interrupt_leaves_those_that_came(machine: Machine, tmp_path: Path) -> None:
     file = tmp_path / "long.json"
     file.write_text(json.dumps(conversation(400)), "utf-8")
     command = [*COATCHECK, "compact", str(file), "--session", "interrupted", "--window-chars", "5000"]
 
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(machine.data_dir))
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(machine.data_dir),
+        preexec_fn=hears_interrupts,
+    )
     assert process.stdout is not None
     first = process.stdout.readline().decode()
     process.send_signal(signal.SIGINT)
