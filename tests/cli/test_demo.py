@@ -31,6 +31,17 @@ def test_the_demo_keeps_every_promise_and_does_so_again() -> None:
     assert second.json["manifest_id"] == said["manifest_id"]
 
 
+def test_the_demo_waits_for_an_index_that_is_filled_anew() -> None:
+    """As after an upgrade: what the folder's index was written with is not what this start writes with."""
+    with open_folder() as folder:
+        machine = Machine(folder / "data")
+        before = machine.run("demo", "--json", COATCHECK_EMBEDDER="hashing", COATCHECK_RERANKER="none")
+        after = machine.run("demo", "--json", COATCHECK_EMBEDDER="auto", COATCHECK_RERANKER="none")
+
+    assert after.code == 0, before.err + after.err
+    assert after.json["exact_lines"] == 3
+
+
 def test_the_demo_has_a_folder_of_its_own_in_the_data_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("COATCHECK_DATA_DIR", str(tmp_path))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
 import sys
@@ -19,11 +20,13 @@ from coatcheck.cli.output import AsJson
 if TYPE_CHECKING:
     from coatcheck.cli.demo.story import Question
     from coatcheck_client import AsyncCoatcheck
-    from coatcheck_client.wire import CompactionResponse, JobOut
+    from coatcheck_client.wire import CompactionResponse, JobOut, RecallResponse
 
 SESSION = "demo/staging-incident"
 KEEP_LAST = 4
 TOP_K = 5
+REBUILD_LIMIT_S = 60.0
+REBUILD_POLL_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +147,22 @@ async def _run(folder: Path) -> Outcome:
 
 
 async def _ask(client: AsyncCoatcheck, question: Question) -> Answer:
-    found = await client.recall(question.query, session=SESSION, top_k=TOP_K, max_chars=40_000)
+    found = await _recall(client, question)
     for rank, hit in enumerate(found.hits, 1):
         if question.exact_line in hit.text.split("\n"):
             return Answer(question, rank, hit.sha256)
     return Answer(question, None, None)
+
+
+async def _recall(client: AsyncCoatcheck, question: Question) -> RecallResponse:
+    """A folder that an earlier release filled has its index filled anew first."""
+    gives_up_at = time.monotonic() + REBUILD_LIMIT_S
+    while True:
+        found = await client.recall(question.query, session=SESSION, top_k=TOP_K, max_chars=40_000)
+        is_rebuilding = any(warning.code == "index-rebuilding" for warning in found.warnings)
+        if not is_rebuilding or time.monotonic() > gives_up_at:
+            return found
+        await asyncio.sleep(REBUILD_POLL_S)
 
 
 def _as_json(outcome: Outcome, folder: Path) -> dict[str, Any]:
