@@ -12,7 +12,6 @@ from coatcheck.domain.errors import Overloaded, StageUnavailable
 from coatcheck.domain.ports import Reranker
 from coatcheck.domain.scopes import TenantScope
 from coatcheck.models.worker import BatchLimits, ModelWorker
-from coatcheck.ops.meter import Meter
 from coatcheck.ops.progress import ProgressBoard
 
 STAGE = "rerank"
@@ -32,9 +31,7 @@ Pair = tuple[str, str]
 class RerankWorker:
     """RerankWorker port over a Reranker."""
 
-    def __init__(
-        self, reranker: Reranker, progress: ProgressBoard, *, capacity: int = CAPACITY, meter: Meter | None = None
-    ) -> None:
+    def __init__(self, reranker: Reranker, progress: ProgressBoard, *, capacity: int = CAPACITY) -> None:
         self.revision = reranker.revision
         self.english_only = reranker.english_only
         self._reranker = reranker
@@ -46,7 +43,6 @@ class RerankWorker:
             limits=LIMITS,
             size_of=lambda pair: len(pair[1]),
             sound=_is_score,
-            worked=meter.add if meter is not None else _uncounted,
         )
 
     async def score(self, scope: TenantScope, query: str, passages: Sequence[str], limit_s: float) -> list[float]:
@@ -68,7 +64,3 @@ class RerankWorker:
 
 def _is_score(score: object) -> bool:
     return isinstance(score, float) and math.isfinite(score)
-
-
-def _uncounted(owner: UUID, seconds: float) -> None:
-    pass
