@@ -1,34 +1,30 @@
 """Which hit a later segment of its session corrects: only where the later one says so, and speaks of the same thing.
 
-Both are asked for: an explicit correction (a policy list in three languages) and a shared subject, that is an identifier or two
-rare terms of the earlier segment. It never hides a hit. Precision on made pairs: tests/memory/test_supersession.py.
+Both are asked for: an explicit correction (``corrections``) and a shared subject, within two sentences of either side: an
+identifier and what else was said of it or, where the correction is announced, three rare words. What a correction names as no
+longer so, the earlier segment has to have said. It never hides a hit. Precision on made pairs: tests/memory/test_supersession.py.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from uuid import UUID
 
+from coatcheck.memory.correction_words import PLACES
+from coatcheck.memory.corrections import READ_CHARS, Correction, corrections, sentences_of
 from coatcheck.memory.fusion import SegmentKey
+from coatcheck.memory.subjects import Terms, are_siblings, terms_in, together
 from coatcheck_client.wire import SupersededBy
 
-_PHRASES = (
-    "correction", "corrected", "supersede", "replaces the earlier", "replaces the previous", "replaces the old", "no longer",
-    "instead of", "changed from", "changed to", "was wrong", "revised", "revision", "actually,", "any more", "anymore",
-    "исправлен", "поправк", "вместо", "больше не", "заменя", "отменя", "更正", "改为", "不再", "取代", "修正",
-)  # fmt: skip
-_TERM = re.compile(r"[^\W_](?:[\w./:-]*[^\W_])?")
-_IDENTIFIER = re.compile(r"\d|[^\W\d_][._/:-][^\W\d_]|[a-z][A-Z]")
-_NUMBER = re.compile(r"[\d.,:]+")
 RARE_IN = 2
 """A term that more of the segments that correct nothing hold says nothing of this pair: boilerplate is shared by many."""
-TERM_MIN_CHARS = 4
-READ_CHARS = 2_000
-"""A correction and its subject stand near each other; the rest of a long segment would only add words to share."""
+ENOUGH = 3.0
+"""What a shared subject weighs at least; ``subjects`` has the weights."""
+NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +44,85 @@ class Said:
 
 def find_superseding(hits: Sequence[Said], pool: Sequence[Said]) -> dict[SegmentKey, SupersededBy]:
     """For each hit that a later one of the pool corrects, the newest such."""
-    corrections = [said for said in pool if _says_correction(said.text)]
-    if not corrections:
-        return {}
-    terms = {said.key: _terms(said.text) for said in {one.key: one for one in (*pool, *hits)}.values()}
-    correcting = {said.key for said in corrections}
-    frequency: Counter[str] = Counter(term for key, of_one in terms.items() if key not in correcting for term in of_one)
+    by_key = {said.key: said for said in (*pool, *hits)}
+    correcting = {key: said for key in {said.key for said in pool} if (said := corrections(by_key[key].text))}
+    later = sorted((by_key[key] for key in correcting), key=lambda said: said.at)
+    frequency: Counter[int] | None = None
     found: dict[SegmentKey, SupersededBy] = {}
     for hit in hits:
-        rare = {term for term in terms[hit.key] if frequency[term] <= RARE_IN}
-        for later in sorted(corrections, key=lambda said: said.at):
-            if later.session_id == hit.session_id and later.at > hit.at and later.sha256 != hit.sha256:
-                reason = _shared_subject(rare, terms[later.key])
-                if reason is not None:
-                    found[hit.key] = SupersededBy(sha256=later.sha256, manifest_id=later.manifest_id, reason=reason)
+        for one in later:
+            if not _may_correct(one, hit) or not _shared(hit.text, correcting[one.key], Counter()):
+                continue
+            if frequency is None:
+                frequency = _frequency([said for key, said in by_key.items() if key not in correcting])
+            if shared := _shared(hit.text, correcting[one.key], frequency):
+                reason = f"a later correction speaks of {', '.join(shared[:NAMED])}"
+                found[hit.key] = SupersededBy(sha256=one.sha256, manifest_id=one.manifest_id, reason=reason)
     return found
 
 
-def _says_correction(text: str) -> bool:
-    lowered = text[:READ_CHARS].lower()
-    return any(phrase in lowered for phrase in _PHRASES)
+def _may_correct(later: Said, hit: Said) -> bool:
+    return later.session_id == hit.session_id and later.at > hit.at and later.sha256 != hit.sha256
 
 
-def _terms(text: str) -> set[str]:
-    return {term for term in _TERM.findall(text[:READ_CHARS]) if len(term) >= TERM_MIN_CHARS and not _NUMBER.fullmatch(term)}
+def _frequency(pool: Sequence[Said]) -> Counter[int]:
+    """In how many of the texts each term stands."""
+    return Counter(chain.from_iterable(terms_in(said.text[:READ_CHARS]) for said in pool))
 
 
-def _shared_subject(rare: set[str], later: set[str]) -> str | None:
-    """An identifier with another rare term, or three rare terms: what one sentence about the same thing shares."""
-    lowered = {term.lower() for term in later}
-    shared = sorted((term for term in rare if term in later or term.lower() in lowered), key=lambda term: (-len(term), term))
-    identifiers = [term for term in shared if _IDENTIFIER.search(term)]
-    if len(shared) >= 3 or (identifiers and len(shared) >= 2):
-        return f"a later correction speaks of {', '.join(shared[:3])}"
-    return None
+def _shared(text: str, of_later: Sequence[Correction], frequency: Counter[int]) -> list[str]:
+    """What the earlier text and one of the corrections both speak of; nothing, where it is not enough."""
+    said = [terms_in(sentence) for sentence in sentences_of(text)]
+    rare = {term for sentence in said for term in sentence if frequency[term] <= RARE_IN}
+    for correction in of_later:
+        if correction.sentence in text or _elsewhere(text, correction.near):
+            continue
+        near = terms_in(correction.near)
+        if are_siblings(together(said), near):
+            continue
+        for at in range(len(said)):
+            shared = _subject(together(said[at : at + 2]), rare, correction, near)
+            if shared:
+                return shared
+    return []
+
+
+def _subject(said: Terms, rare: Set[int], correction: Correction, near: Terms) -> list[str]:
+    shared = {term for term in said if term in rare and term in near and not near[term].is_number}
+    gone = _said_of(said, rare, correction)
+    weight = sum(said[term].weight for term in shared) + sum(said[term].is_number for term in gone)
+    if not correction.announced:
+        is_named = any(said[term].is_identifier for term in shared) or any(said[term].is_number for term in gone)
+        is_otherwise = bool(gone) if correction.taken_back else _gives_others(said, near)
+        if not is_named or not is_otherwise:
+            return []
+    elif not gone:
+        weight += _gives_others(said, near)
+    if weight < ENOUGH:
+        return []
+    named = sorted((said[term] for term in shared | gone), key=lambda term: (-term.weight, -len(term.shown), term.shown))
+    return [term.shown for term in named]
+
+
+def _said_of(said: Terms, rare: Set[int], correction: Correction) -> set[int]:
+    """What the correction takes back and was said; of a stretch with numbers, its numbers."""
+    gone: set[int] = set()
+    for stretch in map(terms_in, correction.taken_back):
+        numbers = {term for term in stretch if stretch[term].is_number}
+        gone |= numbers & said.keys() if numbers else stretch.keys() & said.keys() & rare
+    return gone
+
+
+def _gives_others(said: Terms, near: Terms) -> bool:
+    """Whether both give numbers, and the later one others."""
+    earlier = {term for term in said if said[term].is_number}
+    return bool(earlier) and any(near[term].is_number for term in near.keys() - earlier)
+
+
+def _elsewhere(earlier: str, later: str) -> bool:
+    """Whether one speaks of staging alone, say, and the other of production alone."""
+    for places in PLACES:
+        in_earlier, in_later = ({place for place in places if place.search(text)} for text in (earlier, later))
+        if in_earlier and in_later and not in_earlier & in_later:
+            return True
+    return False
