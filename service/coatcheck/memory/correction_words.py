@@ -47,8 +47,9 @@ TAKES_BACK = (
         "retired|supersede|obsolete|outdated|cancel|dropped|removed|replaced|decommission|revoked|withdrawn|wrong|incorrect|reverted"
         "|overruled|abandoned|switched off|no longer",
         r"STARTOLD (?:is|was|are|were|has been|have been) (?:now )?"
-        r"(?:retired|superseded|obsolete|outdated|cancell?ed|dropped|removed|replaced|decommissioned|revoked|withdrawn|wrong|incorrect|reverted"
-        r"|overruled|abandoned|switched off|no longer (?:used|valid|needed|true|correct|in use))\b",
+        r"(?:retired|superseded|obsolete|outdated|cancell?ed|dropped|removed|replaced|decommissioned|revoked"
+        r"|withdrawn|wrong|incorrect|reverted|overruled|abandoned|switched off"
+        r"|no longer (?:used|valid|needed|true|correct|in use))\b",
     ),
     _said(
         "disregard |scratch |forget about |ignore ", r"\b(?:disregard|scratch|forget about|ignore (?:what I said about|my)) OLDEND"
