@@ -24,7 +24,7 @@ _MEASURED = (
     "fusion_rrf_k",
     "recall_over_fetch",
     "pool_size",
-    "max_plans",
+    "max_working",
     "max_message_bytes",
 )
 
@@ -60,4 +60,4 @@ async def running(settings: Settings) -> AsyncIterator[Service]:
         parts = app.app.parts
         generation = {"embedder": parts.generation.embedder_revision, "analyser": parts.generation.analyser_revision}
         reranker = {} if parts.reranker is None else {"reranker": parts.reranker.revision}
-        yield Service(client, parts.planner.revisions | generation | reranker)
+        yield Service(client, parts.planning.revisions | generation | reranker)

@@ -87,8 +87,6 @@ class Settings(BaseSettings):
     deadline_s: Seconds = 30
     max_deadline_s: Seconds = 600
     max_in_flight: int = Field(default=64, ge=1)
-    max_plans: int = Field(default=2, ge=1)
-    """Compactions planned at the same time; more wait."""
     max_working: int = Field(default_factory=lambda: max(2, os.cpu_count() or 1), ge=1)
     """Pieces of work that need a core at the same time (plans, recalls, projections); more wait, and tenants take turns."""
     tenant_requests_per_minute: Rate | None = None

@@ -5,6 +5,7 @@ The models are the tests' own: they stand for what runs outside of the service.
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 import time
@@ -190,6 +191,31 @@ async def test_whatever_becomes_of_a_model_the_exact_text_is_kept_with_the_reaso
     assert {e["route"] for e in entries} == {"keep"}
     assert took_s < 6
     assert answer["segments"]["keep"] == 3
+
+
+async def test_a_model_that_stands_still_holds_up_its_own_windows_and_nothing_else(on: Foundations) -> None:
+    windows = 2 * on.settings.max_working + 2
+    async with _serving(on, _models(router=_Standing())) as http:
+        answers = [asyncio.create_task(_handed_in(http, f"stands {n}", LONG)) for n in range(windows)]
+        await asyncio.sleep(0.5)
+
+        started = time.monotonic()
+        unrouted = await _handed_in(http, "goes on", "The port is 9443 and it stays. " * 40)
+        found = await http.post("/v1/recall", json={"query": "which port"})
+        took_s = time.monotonic() - started
+        standing = [answer for answer in answers if not answer.done()]
+        taken = await asyncio.gather(*answers)
+
+    assert (unrouted, found.status_code) == (201, 200)
+    assert took_s < 2
+    assert len(standing) == windows
+    assert set(taken) == {201}
+
+
+async def _handed_in(http: httpx.AsyncClient, session: str, text: str) -> int:
+    window = {"messages": [{"role": "user", "content": text}]}
+    answer = await http.post("/v1/compactions", json={"session": session, "window": window}, headers={"Coatcheck-Deadline": "8"})
+    return answer.status_code
 
 
 async def test_a_policy_that_does_not_fit_refuses_to_start(on: Foundations, tmp_path: Path) -> None:

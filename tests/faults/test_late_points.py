@@ -15,6 +15,7 @@ from coatcheck.compaction.planner import Planner
 from coatcheck.compaction.redaction import Redactor
 from coatcheck.domain.identifiers import uuid7
 from coatcheck.domain.outbox import OutboxKind
+from coatcheck.memory.planning import Planning
 from coatcheck.memory.recording import owe
 from coatcheck.memory.rescan import Rescan
 from coatcheck.ops import faults
@@ -39,8 +40,10 @@ async def erased(at: Scene, one: Handed, folder: Path) -> None:
 async def redacted(at: Scene, one: Handed, folder: Path) -> None:
     """Under rules that came after the window."""
     redactor = Redactor(cache_dir() / "rules", own_rules.write(folder))
-    parts = dataclasses.replace(at.pair.second.parts, redactor=redactor, planner=Planner(redactor))
+    planning = Planning(Planner(redactor), at.pair.second.parts.progress, at_once=1)
+    parts = dataclasses.replace(at.pair.second.parts, redactor=redactor, planning=planning)
     done = await Rescan(parts, at.pair.second.use_cases.projector).rescan(at.scope)
+    planning.close()
     assert done["changed"] == 1
 
 

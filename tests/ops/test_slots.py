@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from uuid import UUID
 
-from coatcheck.ops.slots import RECENT_S, FairSlots
+import pytest
+
+from coatcheck.ops.slots import FORGOTTEN_S, HALF_LIFE_S, RECENT_S, YOUNG_S, FairSlots, Had, Slot
 
 LOUD, QUIET = UUID(int=1), UUID(int=2)
 
@@ -124,5 +127,108 @@ async def test_a_slot_that_is_handed_over_to_somebody_who_leaves_goes_on_to_the_
 
     assert work.inside == [LOUD]
     await work.end()
+    async with asyncio.timeout(1), slots.of(QUIET):
+        pass
+
+
+async def having_had(clock: Clock, slots: FairSlots, owner: UUID, seconds: float) -> None:
+    async with slots.of(owner):
+        clock.now += seconds
+
+
+async def test_who_has_had_much_gives_way_to_the_young_piece_of_who_has_had_little() -> None:
+    clock = Clock()
+    slots = FairSlots(2, clock)
+    work = Work(slots)
+    await having_had(clock, slots, LOUD, 3)
+
+    await work.ask(QUIET, 1)
+    await work.ask(LOUD, 1)
+    assert work.inside == [QUIET]
+    work.leave.release()
+    await settle()
+
+    assert work.inside == [LOUD]
+    await work.end()
+
+
+async def test_a_piece_that_is_not_young_any_more_keeps_nobody_waiting() -> None:
+    clock = Clock()
+    slots = FairSlots(2, clock)
+    work = Work(slots)
+    await having_had(clock, slots, LOUD, 3)
+
+    await work.ask(QUIET, 1)
+    await work.ask(LOUD, 1)
+    clock.now += YOUNG_S
+    await asyncio.sleep(2 * YOUNG_S)  # nobody asks and nobody leaves: the slots look again by themselves
+
+    assert work.inside == [QUIET, LOUD]
+    await work.end()
+
+
+async def test_equals_do_not_give_way_to_one_another() -> None:
+    clock = Clock()
+    slots = FairSlots(2, clock)
+    work = Work(slots)
+    await having_had(clock, slots, LOUD, 3)
+    await having_had(clock, slots, QUIET, 2)
+
+    await work.ask(QUIET, 1)
+    await work.ask(LOUD, 1)
+
+    assert work.inside == [QUIET, LOUD]
+    await work.end()
+
+
+def test_what_an_owner_has_had_fades_and_is_forgotten() -> None:
+    had = Had()
+    had.add(LOUD, 4, now=0)
+
+    assert had.of(LOUD, HALF_LIFE_S) == 2
+    assert had.of(QUIET, HALF_LIFE_S) == 0
+    had.add(QUIET, 1, now=HALF_LIFE_S * 13)
+    assert had.of(LOUD, HALF_LIFE_S * 13) == 0
+    assert FORGOTTEN_S > 4 / 2**13
+
+
+async def test_a_thread_that_steps_aside_lets_others_in_and_goes_on_in_a_slot() -> None:
+    slots = FairSlots(1)
+    aside, go_on = threading.Event(), threading.Event()
+
+    def planned(slot: Slot) -> None:
+        with slot.aside():
+            aside.set()
+            assert go_on.wait(20)
+
+    async with slots.of(LOUD) as slot:
+        thread = asyncio.create_task(asyncio.to_thread(planned, slot))
+        async with asyncio.timeout(10), slots.of(QUIET):
+            assert aside.is_set()
+            go_on.set()
+            await asyncio.sleep(0.05)
+            assert not thread.done()
+        await thread
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05), slots.of(QUIET):
+                pass
+    async with asyncio.timeout(1), slots.of(QUIET):
+        pass
+
+
+async def test_a_slot_that_was_closed_meanwhile_is_not_taken_again() -> None:
+    slots = FairSlots(1)
+    go_on = threading.Event()
+
+    def planned(slot: Slot) -> None:
+        with slot.aside():
+            assert go_on.wait(20)
+
+    async with slots.of(LOUD) as slot:
+        thread = asyncio.create_task(asyncio.to_thread(planned, slot))
+        await asyncio.sleep(0.05)
+    go_on.set()
+    await thread
+
     async with asyncio.timeout(1), slots.of(QUIET):
         pass

@@ -44,6 +44,7 @@ from coatcheck.memory.cache_expiry import CacheExpiry
 from coatcheck.memory.collaborators import Collaborators, Standing
 from coatcheck.memory.journal import ErasureJournal
 from coatcheck.memory.limits import Limiter, default_limits
+from coatcheck.memory.planning import Planning
 from coatcheck.memory.recovery import recover_index
 from coatcheck.memory.root_keys import open_keyring
 from coatcheck.memory.services import UseCases
@@ -206,6 +207,7 @@ async def _stop(app: App, background: list[asyncio.Task[None]]) -> None:
     for task in [*late, *background[1:]]:
         task.cancel()
     await asyncio.gather(*background, return_exceptions=True)
+    app.parts.planning.close()
 
 
 async def _catch_up(on: Foundations, parts: Collaborators, use_cases: UseCases, starting: Startup) -> None:
@@ -222,6 +224,15 @@ def _parts(on: Foundations, database: Database, owner: str) -> Collaborators:
     if journal_folder.exists():
         require_unshared(journal_folder)
     journal = ErasureJournal(journal_folder, owner, *on.keyring.journal_keys())
+    planner = Planner(
+        on.redactor,
+        policy=policy_document.of(settings.policy),
+        router=on.models.shortening.router,
+        compressor=on.models.shortening.compressor,
+        entailment=on.models.shortening.entailment,
+        summariser=on.models.shortening.summariser,
+        dense_worthy=dense_worthy if on.models.lanes is not None else None,
+    )
     return Collaborators(
         settings=settings,
         database=database,
@@ -229,15 +240,7 @@ def _parts(on: Foundations, database: Database, owner: str) -> Collaborators:
         lanes=on.models.lanes,
         reranker=on.models.reranker,
         absent=on.models.absent,
-        planner=Planner(
-            on.redactor,
-            policy=policy_document.of(settings.policy),
-            router=on.models.shortening.router,
-            compressor=on.models.shortening.compressor,
-            entailment=on.models.shortening.entailment,
-            summariser=on.models.shortening.summariser,
-            dense_worthy=dense_worthy if on.models.lanes is not None else None,
-        ),
+        planning=Planning(planner, on.board, settings.max_in_flight),
         redactor=on.redactor,
         keyring=on.keyring,
         journal=journal,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sized
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -29,7 +30,8 @@ def ask(call: Callable[[], Answer] | None, budget: Budget | None = None, expecte
     if budget is not None and budget.left_s() <= 0:
         return Asked(None, "late", "no time was left")
     try:
-        answer = call()
+        with budget.aside() if budget is not None else nullcontext():
+            answer = call()
     except (StageUnavailable, Overloaded) as error:
         if budget is not None and budget.left_s() <= 0:
             return Asked(None, "late", "no answer in time")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -16,6 +17,8 @@ class Budget:
     ends_at: float
     """On the clock of ``monotonic``."""
     monotonic: Callable[[], float] = time.monotonic
+    aside: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Entered while a model is waited for: whoever plans needs no core meanwhile."""
 
     @classmethod
     def of(cls, owner: UUID, seconds: float) -> Budget:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from coatcheck.compaction.planner import Planner
 from coatcheck.compaction.redaction.redactor import Redactor
 from coatcheck.domain.ports import Clock, EmbeddingLanes, IdFactory, RerankWorker, VectorIndex
 from coatcheck.identity.keyring import Keyring
 from coatcheck.memory.journal import ErasureJournal
 from coatcheck.memory.limits import Limiter
+from coatcheck.memory.planning import Planning
 from coatcheck.ops.disk import Disk
 from coatcheck.ops.metrics import Metrics
 from coatcheck.ops.progress import ProgressBoard
@@ -56,7 +56,7 @@ class Collaborators:
     reranker: RerankWorker | None
     absent: Mapping[str, str]
     """Why a stage that the settings ask for has no model."""
-    planner: Planner
+    planning: Planning
     redactor: Redactor
     keyring: Keyring
     journal: ErasureJournal

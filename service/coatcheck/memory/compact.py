@@ -49,7 +49,7 @@ from coatcheck.memory.presenting import Presenter
 from coatcheck.memory.request_keys import RequestKey, request_keys
 from coatcheck.memory.responses import compaction_response
 from coatcheck.ops.faults import reach_async
-from coatcheck.ops.slots import FairSlots
+from coatcheck.ops.slots import Slot
 from coatcheck.store import run_leases, runs, tombstones
 from coatcheck.store.database import ReadTransaction
 from coatcheck_client.wire import CompactionRequest, CompactionResponse
@@ -101,7 +101,6 @@ class Compact:
         self._finisher = finisher
         self._presenter = presenter
         self._flights = Flights[Compacted]()
-        self._planning = FairSlots(parts.settings.max_plans)
         self._persisted: set[str] = set()
 
     async def __call__(self, context: RequestContext, command: CompactionCommand) -> Compacted:
@@ -145,19 +144,22 @@ class Compact:
             self._persisted.discard(flight)
 
     async def _once(self, asked: _Asked, flight: str) -> Compacted:
-        session, stored = await self._parts.database.read(asked.context.scope, lambda tx: self._standing(asked, tx))
+        tenant_id = asked.context.tenant_id
+        async with self._parts.working.of(tenant_id):
+            session, stored = await self._parts.database.read(asked.context.scope, lambda tx: self._standing(asked, tx))
         if stored is not None:
             return await self._again(asked, stored, flight)
         self._parts.disk.require_room()
-        await self._parts.limiter.require_room(asked.context.tenant_scope)
-        visibility = Visibility.parse(asked.request.visibility or "conversation")
-        planned_session = session or await new_session(self._parts, asked.context, asked.request.session, visibility)
-        run, plan = await self._plan(asked, planned_session, is_new=session is None)
+        async with self._parts.working.of(tenant_id) as slot:
+            await self._parts.limiter.require_room(asked.context.tenant_scope)
+            visibility = Visibility.parse(asked.request.visibility or "conversation")
+            planned_session = session or await new_session(self._parts, asked.context, asked.request.session, visibility)
+            run, plan = await self._plan(asked, planned_session, slot, is_new=session is None)
         await reach_async("before-persist")
         started = time.monotonic()
         lease = run.lease
         assert lease is not None
-        async with self._parts.working.of(asked.context.tenant_id):
+        async with self._parts.working.of(tenant_id):
             with self._parts.progress.stage("persist"):
                 persisted = await persist(self._parts, asked.context, planned_session, session is None, run, plan)
         if persisted is None:
@@ -228,7 +230,7 @@ class Compact:
             raise ProjectionPending from error
         return Compacted(compaction_response(finished), created=created)
 
-    async def _plan(self, asked: _Asked, session: Session, *, is_new: bool) -> tuple[Run, Plan]:
+    async def _plan(self, asked: _Asked, session: Session, slot: Slot, *, is_new: bool) -> tuple[Run, Plan]:
         context, request = asked.context, asked.request
         messages: list[JsonValue] = request.window.messages
         candidates = [] if is_new else await asyncio.to_thread(handoff_candidates, asked.wire, messages, request.window.system)
@@ -250,10 +252,8 @@ class Compact:
             max_message_bytes=self._parts.settings.max_message_bytes,
             budget=Budget(context.tenant_id, asked.began + asked.command.deadline_s * _MODELS_SHARE),
         )
-        async with self._planning.of(context.tenant_id), self._parts.working.of(context.tenant_id):
-            started = time.monotonic()
-            with self._parts.progress.stage("plan"):
-                plan = await asyncio.to_thread(self._parts.planner.plan, plan_request)
+        started = time.monotonic()
+        plan = await self._parts.planning(slot, plan_request)
         parent = await self._parent(asked, session, plan, is_new=is_new)
         lease = Lease(self._parts.owner, 1, self._parts.clock() + timedelta(seconds=self._parts.settings.lease_s))
         run = Run(

@@ -52,10 +52,11 @@ class Finisher:
 
     async def _finish(self, scope: TenantScope, run: Run, lease: Lease, kept: _Kept) -> Run:
         started = time.monotonic()
-        session = await self._session(scope, run)
+        async with self._parts.working.of(scope.tenant_id):
+            session = await self._session(scope, run)
+            shas = await self._parts.database.work(scope, lambda tx: entries.segments_of(tx, run.manifest_id))
         try:
             with self._parts.progress.stage("project"):
-                shas = await self._parts.database.work(scope, lambda tx: entries.segments_of(tx, run.manifest_id))
                 projected = await self._projector.project(scope, session, shas, kept.require)
         except _Lost:
             raise await self._withdraw(scope, run, session, Projected()) from None

@@ -192,4 +192,5 @@ class Importer:
             budget=Budget.of(context.tenant_id, self._parts.settings.stage_limit_s),
             may_drop=False,
         )
-        return await asyncio.to_thread(self._parts.planner.plan, request)
+        async with self._parts.working.of(context.tenant_id) as slot:
+            return await self._parts.planning(slot, request)

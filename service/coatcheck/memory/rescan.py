@@ -114,7 +114,8 @@ class Rescan:
             may_drop=False,
             must_gain=False,
         )
-        return await asyncio.to_thread(self._parts.planner.plan, request)
+        async with self._parts.working.of(scope.tenant_id) as slot:
+            return await self._parts.planning(slot, request)
 
     def _finds(self, scope: TenantScope, stored: StoredWindow) -> bool:
         """Whether today's rules find anything in what the handoff quotes, of this window or of an earlier one."""

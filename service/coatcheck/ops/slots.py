@@ -1,7 +1,9 @@
 """Slots for work that needs a core: few at a time, and tenants take turns for them.
 
 While others have asked within the last seconds, an owner holds its share of the slots at most, so that who asks seldom finds one
-free; alone it has them all. Whoever waits is served in the order of ``Turns``: one between two of anybody else's.
+free; alone it has them all. And while a piece of somebody who has had little of late is young, nobody who has had much more is
+handed another: cores are shared also by those who hold slots, and who asks seldom is to work nearly as if it were alone.
+Whoever waits is served in the order of ``Turns``: one between two of anybody else's.
 """
 
 from __future__ import annotations
@@ -9,16 +11,25 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+import math
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from uuid import UUID
 
 from coatcheck.ops.turns import Turns
 
 RECENT_S = 10.0
 """An owner that has asked for nothing for so long leaves its share to the others."""
+HALF_LIFE_S = 5.0
+"""After which half of what an owner has had is forgotten."""
+MUCH_MORE, SLACK_S = 2.0, 0.05
+"""So many times what the other has had, and so many seconds beyond it: equals never give way to one another."""
+FORGOTTEN_S = 0.001
+LOOK_S = 1.0
+"""How often a thread that waits for its slot looks whether the loop that hands it out has gone."""
+YOUNG_S = 0.1
+"""A piece that takes longer is no reason any more to keep others waiting, whatever it waits for itself."""
 
 
 class Recent:
@@ -42,53 +53,144 @@ class Recent:
         return max(1, whole // (1 + others))
 
 
+class Had:
+    """How many seconds owners have had slots of late; what is long ago counts less."""
+
+    def __init__(self) -> None:
+        self._had: dict[UUID, tuple[float, float]] = {}
+
+    def add(self, owner: UUID, seconds: float, now: float) -> None:
+        self._had[owner] = self.of(owner, now) + seconds, now
+        self._had = {one: kept for one, kept in self._had.items() if self.of(one, now) > FORGOTTEN_S}
+
+    def of(self, owner: UUID, now: float) -> float:
+        seconds, at = self._had.get(owner, (0.0, now))
+        return seconds * math.exp2((at - now) / HALF_LIFE_S)
+
+
 class FairSlots:
     """So many slots, on one event loop."""
 
     def __init__(self, slots: int, now: Callable[[], float] = time.monotonic) -> None:
         self._slots = slots
+        self._now = now
         self._recent = Recent(now)
+        self._had = Had()
         self._turns = Turns()
         self._numbers = itertools.count()
-        self._held: Counter[UUID] = Counter()
-        self._waiting: list[tuple[int, int, UUID, asyncio.Future[None]]] = []
+        self._held: dict[UUID, list[float]] = {}
+        """By owner, when each of its pieces began."""
+        self._waiting: list[tuple[int, int, UUID, asyncio.Future[float]]] = []
+        self._timer: asyncio.TimerHandle | None = None
 
     @asynccontextmanager
-    async def of(self, owner: UUID) -> AsyncIterator[None]:
+    async def of(self, owner: UUID) -> AsyncIterator[Slot]:
         """One slot, once it is the owner's turn."""
+        slot = Slot(self, owner)
+        await slot.take()
+        try:
+            yield slot
+        finally:
+            slot.close()
+
+    async def take(self, owner: UUID) -> float:
+        """When the owner's piece began, once it has a slot; ``give_back`` wants to know it."""
         self._recent.note(owner)
-        freed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        freed: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (self._turns.take(owner), next(self._numbers), owner, freed))
         self._hand_out()
         try:
-            await freed
+            return await freed
         except asyncio.CancelledError:
             if freed.done() and not freed.cancelled():  # it was handed over in the very moment of the cancellation
-                self._give_back(owner)
+                self.give_back(owner, freed.result())
             raise
-        try:
-            yield
-        finally:
-            self._give_back(owner)
 
-    def _give_back(self, owner: UUID) -> None:
-        self._held[owner] -= 1
+    def give_back(self, owner: UUID, began: float) -> None:
+        now = self._now()
+        self._had.add(owner, now - began, now)
+        self._held[owner].remove(began)
         if not self._held[owner]:
             del self._held[owner]
         self._hand_out()
 
     def _hand_out(self) -> None:
-        """Gives free slots to those whose turn it is and who hold less than their share."""
-        passed: list[tuple[int, int, UUID, asyncio.Future[None]]] = []
-        while self._waiting and self._held.total() < self._slots:
+        """Gives free slots to those whose turn it is, who hold less than their share and have to give way to nobody."""
+        now = self._now()
+        passed: list[tuple[int, int, UUID, asyncio.Future[float]]] = []
+        gave_way = False
+        while self._waiting and sum(map(len, self._held.values())) < self._slots:
             turn, number, owner, freed = heapq.heappop(self._waiting)
             if freed.done():  # whoever waited has left
                 continue
-            if self._held[owner] >= self._recent.share(owner, self._slots):
+            has_its_share = len(self._held.get(owner, ())) >= self._recent.share(owner, self._slots)
+            if has_its_share or self._gives_way(owner, now):
+                gave_way |= not has_its_share
                 passed.append((turn, number, owner, freed))
                 continue
-            self._held[owner] += 1
+            self._held.setdefault(owner, []).append(now)
             self._turns.begin(turn)
-            freed.set_result(None)
+            freed.set_result(now)
         for one in passed:
             heapq.heappush(self._waiting, one)
+        if gave_way and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(YOUNG_S, self._on_timer)
+
+    def _gives_way(self, owner: UUID, now: float) -> bool:
+        """To a young piece of somebody who has had much less."""
+        had = self._had.of(owner, now)
+        return any(
+            other != owner and max(began) > now - YOUNG_S and had > MUCH_MORE * self._had.of(other, now) + SLACK_S
+            for other, began in self._held.items()
+        )
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._hand_out()
+
+
+class Slot:
+    """One owner's slot, from ``FairSlots.of``."""
+
+    def __init__(self, slots: FairSlots, owner: UUID) -> None:
+        self._slots = slots
+        self._owner = owner
+        self._loop = asyncio.get_running_loop()
+        self._began: float | None = None
+        self._closed = False
+
+    async def take(self) -> None:
+        began = await self._slots.take(self._owner)
+        if self._closed:
+            self._slots.give_back(self._owner, began)
+        else:
+            self._began = began
+
+    def give_back(self) -> None:
+        began, self._began = self._began, None
+        if began is not None:
+            self._slots.give_back(self._owner, began)
+
+    def close(self) -> None:
+        """Gives the slot back, and lets no thread take it again that is still aside."""
+        self._closed = True
+        self.give_back()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """For a thread that works in this slot: gives it to others while the thread waits for what needs no core of theirs."""
+        self._loop.call_soon_threadsafe(self.give_back)
+        try:
+            yield
+        finally:
+            taken = asyncio.run_coroutine_threadsafe(self._take_again(), self._loop)
+            while not self._loop.is_closed():
+                try:
+                    taken.result(LOOK_S)
+                    break
+                except TimeoutError:
+                    continue
+
+    async def _take_again(self) -> None:
+        if not self._closed:
+            await self.take()
