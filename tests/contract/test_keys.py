@@ -99,12 +99,31 @@ async def test_nobody_revokes_a_key_with_more_rights_than_its_own(app: App, oper
         async with using(app, by["key"]) as client:
             return (await client.delete(f"/v1/admin/keys/{key['key_id']}")).status_code
 
-    assert [await revoked(revoking, key) for key in (theirs, installation, more, tenant_only)] == [403] * 4
+    assert [await revoked(revoking, key) for key in (installation, more, tenant_only)] == [403] * 3
+    assert await revoked(revoking, theirs) == 404
     assert await revoked(tenant_only, installation) == 403
     async with using(app, more["key"]) as still:
         assert (await still.post("/v1/recall", json={"query": "pool"})).status_code == 200
     assert [await revoked(revoking, key) for key in (equal, less, revoking)] == [204] * 3
     assert [await revoked(tenant_only, key) for key in (theirs, more, tenant_only)] == [204] * 3
+
+
+async def test_who_is_no_operator_handles_its_own_keys_and_is_not_told_of_others(
+    app: App, operator: Caller, http: httpx.AsyncClient
+) -> None:
+    colleague = await apps.new_principal(app, operator.tenant_id)
+    theirs = await made(http, principal_id=str(colleague.principal_id), operations=["read"])
+    narrow = await made(http, operations=["keys", "read"])
+
+    async with using(app, narrow["key"]) as client:
+        listed = (await client.get("/v1/admin/keys?page_size=200")).json()["keys"]
+        at_theirs = await client.post(f"/v1/admin/keys/{theirs['key_id']}/rotate")
+        at_nothing = await client.post(f"/v1/admin/keys/{uuid4()}/rotate")
+
+    assert {key["principal_id"] for key in listed} == {str(operator.principal_id)}
+    assert narrow["key_id"] in {key["key_id"] for key in listed}
+    assert {**at_theirs.json(), "instance": ""} == {**at_nothing.json(), "instance": ""}
+    assert theirs["key_id"] in {key["key_id"] for key in (await http.get("/v1/admin/keys?page_size=200")).json()["keys"]}
 
 
 async def test_a_rotated_key_has_the_old_ones_rights_and_the_old_one_none(app: App, http: httpx.AsyncClient) -> None:

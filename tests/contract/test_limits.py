@@ -11,7 +11,7 @@ import httpx
 from coatcheck.app.compose import App
 from coatcheck.domain.identifiers import uuid7
 from coatcheck.identity.operations import OPERATOR
-from tests import apps, caching, rpc
+from tests import apps, rpc
 from tests.apps import Caller
 from tests.contract.stored import rows
 from tests.windows import request, window
@@ -172,27 +172,6 @@ async def test_bytes_are_counted_as_stored_and_erasing_makes_room(http: httpx.As
     assert (await http.delete(f"/v1/manifests/{after.json()['manifest_id']}")).status_code == 204
     left = (await http.get(f"/v1/admin/tenants/{operator.tenant_id}/limits")).json()["stored"]
     assert left == {"segments": 0, "bytes": 0}
-
-
-async def test_cached_answers_count_and_what_does_not_fit_is_not_kept(http: httpx.AsyncClient, operator: Caller) -> None:
-    path = f"/v1/admin/tenants/{operator.tenant_id}/limits"
-    await http.post("/v1/compactions", json=request("first"))
-    windows = (await http.get(path)).json()["stored"]
-
-    assert (await caching.store(http, "x" * 1_000, prompt="one"))["stored"]
-    one = (await http.get(path)).json()["stored"]
-    await limited(http, operator, max_bytes=one["bytes"] + 500)
-    refused_answer = await caching.store(http, "y" * 1_000, prompt="two")
-    small = await caching.store(http, "z", prompt="three")
-    no_more = await http.post("/v1/compactions", json=request("second", window(mark="beta")))
-    await http.post("/v1/cache/purge", json={"whose": "own"})
-
-    assert one == {"segments": windows["segments"], "bytes": windows["bytes"] + 1_002}
-    assert (refused_answer["stored"], refused_answer["reason"]) == (False, "quota")
-    assert small["stored"]
-    assert full(no_more)
-    assert (await http.get(path)).json()["stored"] == windows
-    assert (await caching.lookup(http, prompt="two"))["answer"] is None
 
 
 async def test_two_windows_at_once_do_not_both_take_the_last_room(app: App, http: httpx.AsyncClient) -> None:

@@ -37,6 +37,7 @@ REFUSED = (
 STRANGERS = (
     "foreign tenant",
     "same tenant, other principal",
+    "same tenant, one who handles its own keys",
     "a key of the owner's own kept to another session",
     "a delegate of the owner's own kept to another session",
     "a token of a member of the tenant",

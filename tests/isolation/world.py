@@ -137,12 +137,16 @@ async def _refused(app: App, owner: Person) -> dict[str, Headers]:
 async def _strangers(app: App, owner: Person, foreign: Caller) -> dict[str, Stranger]:
     tenant, itself = owner.tenant_id, frozenset({str(owner.tenant_id), str(owner.principal_id)})
     colleague = await apps.new_principal(app, tenant, MEMBER)
+    key_holder = await apps.new_principal(app, tenant, MEMBER | {Operation.KEYS})
     elsewhere = (await left_by(owner, "elsewhere")).session
     narrow = await _key(owner, sessions=[str(elsewhere)], operations=sorted(EVERYTHING))
     delegate = await _delegated(owner.http, sessions=[str(elsewhere)], audience=["api", "mcp"])
     return {
         "foreign tenant": Stranger(foreign.headers, OPERATOR),
         "same tenant, other principal": Stranger(colleague.headers, MEMBER, knows=frozenset({str(tenant)})),
+        "same tenant, one who handles its own keys": Stranger(
+            key_holder.headers, MEMBER | {Operation.KEYS}, knows=frozenset({str(tenant)})
+        ),
         "a key of the owner's own kept to another session": Stranger(_bearer(narrow["key"]), EVERYTHING, True, itself),
         "a delegate of the owner's own kept to another session": Stranger(_bearer(delegate), MEMBER, True, itself),
     }

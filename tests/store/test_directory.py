@@ -71,8 +71,8 @@ async def test_keys_are_paged_by_id(database: Database, tenant: Tenancy) -> None
     for key in keys:
         await database.work(tenant.scope, lambda tx, key=key: directory.insert_key(tx, key))  # type: ignore[misc]
 
-    first = await database.work(tenant.scope, lambda tx: directory.page_keys(tx, None, 3, None))
-    second = await database.work(tenant.scope, lambda tx: directory.page_keys(tx, first[-1].key_id, 3, None))
+    first = await database.work(tenant.scope, lambda tx: directory.page_keys(tx, None, 3, None, None))
+    second = await database.work(tenant.scope, lambda tx: directory.page_keys(tx, first[-1].key_id, 3, None, None))
 
     assert [*first, *second] == keys
 

@@ -51,7 +51,7 @@ async def ensure_first_key(parts: Collaborators, data: DataDirectory) -> None:
 
 
 async def _has_key(parts: Collaborators, tenant: Tenant) -> bool:
-    return bool(await parts.database.work(tenant_scope(tenant.tenant_id), lambda tx: directory.page_keys(tx, None, 1, None)))
+    return bool(await parts.database.work(tenant_scope(tenant.tenant_id), lambda tx: directory.page_keys(tx, None, 1, None, None)))
 
 
 async def _another_key(parts: Collaborators, tenant: Tenant) -> str:

@@ -142,6 +142,11 @@ class QuotaExceeded(CoatcheckError):
 
     slug, status = "quota-exceeded", 429
 
+    def __init__(self, detail: str = "", *, beyond_bytes: int = 0) -> None:
+        """``beyond_bytes``: how many fewer would have fitted; 0 where fewer bytes would not have helped."""
+        super().__init__(detail)
+        self.beyond_bytes = beyond_bytes
+
 
 class Overloaded(CoatcheckError):
     """The service has more work than it can take on."""

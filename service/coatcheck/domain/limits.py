@@ -39,6 +39,15 @@ class StoredUsage:
             limits.max_bytes is not None and self.bytes > limits.max_bytes
         )
 
+    def beyond_bytes(self, limits: TenantLimits) -> int:
+        """By how many bytes it exceeds the limits; 0 where fewer bytes would not help."""
+        if limits.max_bytes is None or (limits.max_segments is not None and self.segments > limits.max_segments):
+            return 0
+        return max(0, self.bytes - limits.max_bytes)
+
+    def without_bytes(self, size: int) -> StoredUsage:
+        return StoredUsage(self.segments, self.bytes - size)
+
     def fills(self, limits: TenantLimits) -> bool:
         """Whether nothing more fits."""
         return (limits.max_segments is not None and self.segments >= limits.max_segments) or (

@@ -37,12 +37,12 @@ class Keys:
         self._parts = parts
 
     async def page(self, context: RequestContext, page_size: int, page_token: str | None) -> KeyPage:
-        """A credential that is kept to some sessions sees the keys that are kept to these."""
+        """An operator sees its tenant's keys, anybody else its principal's; of these only those kept to the caller's sessions."""
         context.require("keys")
         cursor = self._parts.keyring.cursor(context.tenant_id)
         after = UUID(cursor.open("keys", str(context.tenant_id), page_token)) if page_token else None
         rows = await self._parts.database.work(
-            context.tenant_scope, lambda tx: directory.page_keys(tx, after, page_size + 1, context.sessions)
+            context.tenant_scope, lambda tx: directory.page_keys(tx, after, page_size + 1, _whose(context), context.sessions)
         )
         page = rows[:page_size]
         token = cursor.seal("keys", str(context.tenant_id), str(page[-1].key_id)) if len(rows) > page_size else None
@@ -117,7 +117,7 @@ class Keys:
             raise Forbidden("A key cannot grant an operation that its maker does not hold.")
         if context.sessions is not None and (granted.sessions is None or granted.sessions - context.sessions):
             raise Forbidden("A key cannot reach a session that its maker does not.")
-        if granted.principal_id != context.principal_id and not (context.is_operator and context.sessions is None):
+        if _whose(context) not in (None, granted.principal_id):
             raise Forbidden("Only an operator makes keys for somebody else.")
         ends_at = context.credential.expires_at
         if ends_at is None:
@@ -189,21 +189,26 @@ async def create_tenant(parts: Collaborators, name: str, operations: frozenset[s
     return tenant, fresh.text
 
 
+def _whose(context: RequestContext) -> UUID | None:
+    """Whose keys the caller may handle: None is everybody's, for an operator whose credential reaches every session."""
+    return None if context.is_operator and context.sessions is None else context.principal_id
+
+
 async def _in_reach(context: RequestContext, tx: WorkerTransaction, key_id: UUID) -> ApiKeyRow:
-    """The key. Raises NotFound, for a credential that is kept to some sessions also where the key is not kept to these."""
+    """The key, if the caller's list would hold it. Raises NotFound."""
     row = await directory.find_key(tx, key_id)
-    if row is None or (context.sessions is not None and (row.sessions is None or row.sessions - context.sessions)):
+    if row is None or _whose(context) not in (None, row.principal_id):
+        raise NotFound
+    if context.sessions is not None and (row.sessions is None or row.sessions - context.sessions):
         raise NotFound
     return row
 
 
 def _require_rights_of(context: RequestContext, key: ApiKeyRow) -> None:
     """Whoever could not use a key in another's place does not end it either; an operator ends any but the installation's own."""
-    if context.is_operator and context.sessions is None:
+    if _whose(context) is None:
         if Operation.TENANTS in key.operations - context.operations:
             raise Forbidden("Only who may manage tenants revokes a key that may.")
-    elif key.principal_id != context.principal_id:
-        raise Forbidden("Only an operator revokes somebody else's keys.")
     elif key.operations - context.operations:
         raise Forbidden("A key cannot revoke one that grants what it does not itself.")
 

@@ -19,6 +19,7 @@ from coatcheck.ops.buckets import TokenBucket
 from coatcheck.ops.meter import Meter
 from coatcheck.ops.metrics import Metrics
 from coatcheck.settings import Settings
+from coatcheck.store import cache_purge
 from coatcheck.store import limits as limits_store
 from coatcheck.store.database import AnyWriteTransaction, Database
 
@@ -95,17 +96,35 @@ class Limiter:
         self._require(scope.tenant_id, "embedding_seconds_per_minute", 0.0)
 
     async def require_room(self, scope: TenantScope) -> None:
-        """Raises QuotaExceeded when nothing more fits: before anything is planned. What does not quite fit, ``fits`` refuses."""
+        """Raises QuotaExceeded when nothing more fits, were there no cached answers: before anything is planned.
+
+        What does not quite fit, ``check_fits`` refuses.
+        """
         limits = await self.of(scope.tenant_id)
-        if limits.counts_stored and (await self._database.work(scope, limits_store.stored)).fills(limits):
-            self._full()
+        if not limits.counts_stored:
+            return
+        stored = await self._database.work(scope, limits_store.stored)
+        if stored.fills(limits) and stored.without_bytes(await self._database.work(scope, cache_purge.answer_bytes)).fills(limits):
+            raise self.counted(QuotaExceeded())
 
     async def check_fits(self, tx: AnyWriteTransaction, limits: TenantLimits) -> None:
         """At the end of a transaction that stores: raises QuotaExceeded, which rolls it back."""
         if limits.counts_stored:
             await limits_store.lock_stored(tx)
-            if (await limits_store.stored(tx)).exceeds(limits):
-                self._full()
+            stored = await limits_store.stored(tx)
+            if stored.exceeds(limits):
+                raise QuotaExceeded(beyond_bytes=stored.beyond_bytes(limits))
+
+    async def make_room(self, scope: TenantScope, full: QuotaExceeded) -> None:
+        """Cached answers go, the oldest first, where that makes room for what did not fit. Raises ``full`` where it does not."""
+        size = full.beyond_bytes
+        if not size or not await self._database.work(scope, lambda tx: cache_purge.oldest(tx, size)):
+            raise self.counted(full)
+
+    def counted(self, full: QuotaExceeded) -> QuotaExceeded:
+        """The refusal, in the metrics."""
+        self._metrics.limited.labels("stored").inc()
+        return full
 
     async def of(self, tenant_id: UUID) -> TenantLimits:
         """The tenant's limits as this process knows them. Raises StoreUnavailable."""
@@ -154,7 +173,3 @@ class Limiter:
     def _refuse(self, name: str, wait_s: float) -> None:
         self._metrics.limited.labels(name).inc()
         raise RateLimited(f"The tenant has taken as many {SAID[name]} as it may for now.", wait_s=wait_s)
-
-    def _full(self) -> None:
-        self._metrics.limited.labels("stored").inc()
-        raise QuotaExceeded

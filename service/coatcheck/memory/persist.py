@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from coatcheck.domain.errors import QuotaExceeded
 from coatcheck.domain.outbox import OutboxKind
 from coatcheck.domain.plans import Plan
 from coatcheck.domain.runs import Run
@@ -33,7 +34,8 @@ async def persist(
 ) -> Run | None:
     """The run as stored; None when the same request was stored by another process meanwhile, and nothing was written.
 
-    Raises SessionRaced when what the plan was made for is not so any more, QuotaExceeded when it does not fit.
+    Raises SessionRaced when what the plan was made for is not so any more, QuotaExceeded when it does not fit although cached
+    answers make room for it.
     """
     limits = await parts.limiter.of(context.tenant_id)
 
@@ -61,7 +63,11 @@ async def persist(
         # What stands already is not written again: were it damaged, this window would be taken and its text be lost.
         await parts.database.work(context.tenant_scope, lambda tx: make_whole(tx, session.session_id, plan.segments, plan.blobs))
     try:
-        return await parts.database.write(context.scope, work)
+        try:
+            return await parts.database.write(context.scope, work)
+        except QuotaExceeded as full:
+            await parts.limiter.make_room(context.tenant_scope, full)
+            return await parts.database.write(context.scope, work)
     except _Stored:
         return None
 

@@ -71,7 +71,8 @@ class ResponseCache:
             async with asyncio.timeout(self._parts.settings.response_cache_timeout_s):
                 self._parts.disk.require_room()
                 return await self._store(context, sharing, asked)
-        except QuotaExceeded:
+        except QuotaExceeded as full:
+            self._parts.limiter.counted(full)
             return _not_stored(QUOTA)
         except (TimeoutError, StoreUnavailable, StorageFull, RedactionFailed):
             return _not_stored(UNAVAILABLE)

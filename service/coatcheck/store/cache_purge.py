@@ -51,6 +51,22 @@ _BEYOND = sa.text("""
             ORDER BY created_at DESC, entry_id DESC OFFSET :keep))
 """)
 
+# Nothing goes where all of it together would not be enough.
+_OLDEST = sa.text("""
+    DELETE FROM cache_entries
+     WHERE tenant_id = :tenant AND entry_id IN (
+           SELECT entry_id
+             FROM (SELECT entry_id,
+                          sum(octet_length(answer)) OVER (ORDER BY created_at, entry_id) - octet_length(answer) AS older_bytes,
+                          sum(octet_length(answer)) OVER () AS all_bytes
+                     FROM cache_entries WHERE tenant_id = :tenant) aged
+            WHERE older_bytes < :size AND all_bytes >= :size)
+""")
+
+_ANSWER_BYTES = sa.text(
+    "SELECT CAST(coalesce(sum(octet_length(answer)), 0) AS bigint) FROM cache_entries WHERE tenant_id = :tenant"
+)
+
 _STATS = sa.text("""
     SELECT count(*) AS entries, coalesce(sum(octet_length(answer)), 0) AS answer_bytes, min(created_at) AS oldest
       FROM cache_entries
@@ -111,6 +127,16 @@ async def make_room(tx: WorkerTransaction, scope: CacheScope, prompt: PromptPrin
     tenant = tx.scope.tenant_id
     await tx.connection.execute(_OLDER, {"tenant": tenant, "scope": scope.digest, "prompt": prompt.exact, "entry": entry_id})
     await tx.connection.execute(_BEYOND, {"tenant": tenant, "sharing": scope.dimensions.sharing, "keep": keep})
+
+
+async def oldest(tx: WorkerTransaction, size: int) -> int:
+    """The tenant's oldest answers that come to at least so many bytes; none where there are not as many. Returns how many went."""
+    return int((await tx.connection.execute(_OLDEST, {"tenant": tx.scope.tenant_id, "size": size})).rowcount)
+
+
+async def answer_bytes(tx: WorkerTransaction) -> int:
+    """Of all the tenant's answers."""
+    return int((await tx.connection.execute(_ANSWER_BYTES, {"tenant": tx.scope.tenant_id})).scalar_one())
 
 
 async def stats(tx: WorkerTransaction, principal_id: UUID | None, within: frozenset[UUID] | None, now: datetime) -> CacheStats:

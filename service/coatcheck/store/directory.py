@@ -30,6 +30,7 @@ _FIND_KEY = sa.text(f"SELECT {_KEY} FROM api_keys WHERE tenant_id = :tenant AND 
 _PAGE_KEYS = sa.text(f"""
     SELECT {_KEY} FROM api_keys
      WHERE tenant_id = :tenant AND (CAST(:after AS uuid) IS NULL OR key_id > :after)
+       AND (CAST(:principal AS uuid) IS NULL OR principal_id = :principal)
        AND (CAST(:kept_to AS uuid[]) IS NULL OR sessions <@ CAST(:kept_to AS uuid[]))
      ORDER BY key_id LIMIT :limit
 """)
@@ -111,10 +112,15 @@ async def find_key(tx: WorkerTransaction, key_id: UUID) -> ApiKeyRow | None:
     return None if row is None else _key(row)
 
 
-async def page_keys(tx: WorkerTransaction, after: UUID | None, limit: int, kept_to: frozenset[UUID] | None) -> list[ApiKeyRow]:
-    """Keys by id (and so by age) behind ``after``; with ``kept_to`` only those that are kept to some of these sessions."""
+async def page_keys(
+    tx: WorkerTransaction, after: UUID | None, limit: int, principal_id: UUID | None, kept_to: frozenset[UUID] | None
+) -> list[ApiKeyRow]:
+    """Keys by id (and so by age) behind ``after``: one principal's, or everybody's.
+
+    With ``kept_to`` only those that are kept to some of these sessions.
+    """
     sessions = None if kept_to is None else sorted(kept_to)
-    parameters = {"tenant": tx.scope.tenant_id, "after": after, "limit": limit, "kept_to": sessions}
+    parameters = {"tenant": tx.scope.tenant_id, "after": after, "limit": limit, "principal": principal_id, "kept_to": sessions}
     return [_key(row) for row in await tx.connection.execute(_PAGE_KEYS, parameters)]
 
 
