@@ -146,6 +146,18 @@ def test_what_an_operator_opens_opens_that_alone() -> None:
     assert refused("http://10.0.0.1/jwks", BOTH)
 
 
+def test_http_is_opened_to_private_addresses_by_a_word_of_its_own_and_to_nothing_else() -> None:
+    plain = Allowance(private=True, private_http=True)
+
+    opened = {text for text in [*INSIDE, *OUTSIDE] if not refused(f"http://{f'[{text}]' if ':' in text else text}/v1", plain)}
+
+    assert {"10.0.0.1", "172.16.0.1", "192.168.1.1", "fc00::1"} <= opened
+    assert not opened & {"127.0.0.1", "::1", "169.254.169.254", "::ffff:169.254.169.254", "0.0.0.0", "fe80::1", *OUTSIDE}
+    assert refused("http://10.0.0.1/v1", Allowance(private_http=True))
+    with pytest.raises(OutboundRefused):
+        judge(ipaddress.ip_address("1.1.1.1"), plain, secure=False)
+
+
 @pytest.mark.parametrize(
     "url", ["https://keys.example/jwks", "https://a-b.keys.example:8443/x?y=z", "https://1.1.1.1/", "https://xn--80ak6aa92e.com/"]
 )

@@ -39,6 +39,12 @@ class Allowance:
 
     private: bool = False
     loopback: bool = False
+    private_http: bool = False
+    """Http to private addresses too, where ``private`` opens them: a model server of one's own network mostly speaks no other."""
+
+    @property
+    def any_http(self) -> bool:
+        return self.loopback or (self.private and self.private_http)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,7 @@ def target_of(url: str, allowance: Allowance) -> Target:
     """Raises OutboundRefused for what no address that it may resolve to could make right."""
     parts = _split(url)
     host, secure = parts.hostname or "", parts.scheme == "https"
-    if not secure and not (parts.scheme == "http" and allowance.loopback):
+    if not secure and not (parts.scheme == "http" and allowance.any_http):
         raise OutboundRefused("Only https is fetched from.")
     if parts.username is not None or parts.password is not None or parts.fragment:
         raise OutboundRefused("The address holds a user or a fragment.")
@@ -77,7 +83,8 @@ def judge(address: Address, allowance: Allowance, *, secure: bool) -> None:
     for one in (address, *_inside(address)):
         kind = kind_of(one)
         allowed = kind == "public" or (kind == "private" and allowance.private) or (kind == "loopback" and allowance.loopback)
-        if not allowed or (not secure and kind != "loopback"):
+        plain = kind == "loopback" or (kind == "private" and allowance.private_http)
+        if not allowed or not (secure or plain):
             raise OutboundRefused("The address is not one that this service fetches from.")
 
 
