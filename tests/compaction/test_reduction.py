@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 from uuid import UUID
 
@@ -65,6 +66,30 @@ def test_the_label_alone_is_not_enough(margin: object) -> None:
     gate = OverlapGate(margin=cast(float, margin))
 
     assert _one(_TEXT, WordDropper(("slowly",)), gate).decision.reason == "reduction:unentailed"
+
+
+@dataclass
+class _Says:
+    """Answers every pair with one verdict."""
+
+    verdict: Entailment
+    revision: str = "says/1"
+
+    def judge(self, pairs: Sequence[tuple[str, str]], budget: Budget) -> list[Entailment]:
+        return [self.verdict] * len(pairs)
+
+
+def test_what_the_gate_says_of_the_other_direction_is_recorded_and_refuses_nothing() -> None:
+    reduced = _one(_TEXT, WordDropper(("slowly",)), _Says(Entailment(True, 0.9, reverse=0.125)))
+
+    assert reduced.reduction is not None
+    assert reduced.reduction.verdicts == {"facts": "kept", "entailment": "entailment", "margin": 0.9, "reverse": 0.125}
+
+
+def test_a_gate_that_cannot_judge_says_why_in_the_reason() -> None:
+    reduced = _one(_TEXT, WordDropper(("slowly",)), _Says(Entailment(False, 0.0, reason="hypothesis-too-long")))
+
+    assert (reduced.decision.route, reduced.decision.reason) == (Route.KEEP, "reduction:unentailed:hypothesis-too-long")
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def reduce(
             continue
         verdict = next(verdicts)
         if not passes(verdict, policy):
-            results.append(_exact("reduction:unentailed"))
+            results.append(_exact(_unentailed(verdict)))
             continue
         raw = encode(proposal)
         reduction = Reduction(
@@ -67,7 +67,7 @@ def reduce(
             raw=raw,
             sha256=sha256_hex(raw),
             reducer_revision=f"{compressor.revision}+{gate.revision}",
-            verdicts={"facts": "kept", "entailment": "entailment", "margin": verdict.margin},
+            verdicts=_verdicts(verdict),
         )
         results.append(Reduced(Decision(Route.COMPRESS, "reduction:accepted"), reduction))
     return results, []
@@ -78,6 +78,17 @@ def passes(verdict: Entailment, policy: Policy) -> bool:
     if not isinstance(verdict, Entailment) or not isinstance(verdict.margin, float | int):
         return False
     return verdict.entailed is True and math.isfinite(verdict.margin) and verdict.margin >= policy.entailment_margin
+
+
+def _verdicts(verdict: Entailment) -> dict[str, float | str]:
+    """What the gates said of an accepted reduction, as it is recorded with it."""
+    said: dict[str, float | str] = {"facts": "kept", "entailment": "entailment", "margin": verdict.margin}
+    return said if verdict.reverse is None else said | {"reverse": verdict.reverse}
+
+
+def _unentailed(verdict: Entailment) -> str:
+    reason = verdict.reason if isinstance(verdict, Entailment) else ""
+    return f"reduction:unentailed:{reason}" if reason else "reduction:unentailed"
 
 
 def _refusal(text: str, proposal: str) -> str | None:

@@ -43,3 +43,7 @@ class Entailment:
 
     entailed: bool
     margin: float
+    reverse: float | None = None
+    """How likely the hypothesis entails the premise too, in [0, 1]: low where something was left out. None: not asked."""
+    reason: str = ""
+    """Why there is no entailment, where it is not the model that says so."""
