@@ -15,8 +15,6 @@ from coatcheck.compaction.facts import Fact, facts, kind_of_token, phrases
 from coatcheck.compaction.languages import understood
 from coatcheck.domain.values import value
 
-_STANDALONE = frozenset((FactKind.PLACEHOLDER, FactKind.IDENTIFIER, FactKind.NUMBER, FactKind.UNIT, FactKind.DATE, FactKind.QUOTED))
-
 _LEAST_TELLING = frozenset((FactKind.CLAUSE, FactKind.WORD))
 
 
@@ -71,13 +69,6 @@ def compare(source: str, reduced: str) -> Verdict:
 def survives(source: str, reduced: str) -> bool:
     """Whether every fact survives, without the reasons."""
     return compare(source, reduced).kept
-
-
-def supports(source: str, sentence: str) -> bool:
-    """Whether every number, identifier, name and quotation of a sentence stands in the source: the guard of generated text."""
-    known = {(fact.kind, fact.text) for fact in facts(source, tokens(source))}
-    claimed = facts(sentence, tokens(sentence))
-    return all((fact.kind, fact.text) in known for fact in claimed if fact.kind in _STANDALONE)
 
 
 def states(text: str) -> FactKind | None:

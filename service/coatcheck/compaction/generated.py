@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coatcheck.compaction import fact_guard, segmentation, stages
+from coatcheck.compaction import claim_guard, segmentation, stages
 from coatcheck.compaction.instructions import reads_like_an_instruction
 from coatcheck.compaction.navigation import Overview
 from coatcheck.compaction.policy import Policy
@@ -61,7 +61,7 @@ def generate(
         (number, premise)
         for number, sentence in enumerate(sentences)
         for premise in _nearest(sentence, premises)
-        if fact_guard.supports(premise.text, sentence)
+        if claim_guard.objection(premise.text, sentence) is None
     ]
     if not pairs:
         return None, []
@@ -76,6 +76,8 @@ def generate(
     if not grounds:
         return None, []
     text = " ".join(sentences[number] for number in sorted(grounds))
+    if reads_like_an_instruction(text, "tool"):  # what no sentence says by itself, several may say together
+        return None, []
     return Overview(text, "generated", tuple(dict.fromkeys(grounds[number] for number in sorted(grounds)))), []
 
 
