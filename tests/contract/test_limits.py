@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -210,6 +211,25 @@ async def test_the_embedders_time_is_charged_afterwards_and_holds_back_what_need
             refused(answer)
         assert await rows(app, caller.tenant_id) == before
         assert (await theirs.get(f"/v1/manifests/{made.json()['manifest_id']}/window")).status_code == 200
+
+
+async def test_the_rerankers_time_is_charged_with_the_embedders(database_url: str, tmp_path: Path) -> None:
+    settings = {"reranker": "auto", "rerank_limit_s": 60, "fusion_dense_weight": 0}
+    async with (
+        apps.foundations(database_url, tmp_path, **settings) as on,
+        apps.app_on(on, alone=True) as one,
+        apps.client(one, caller := await apps.new_tenant(one)) as mine,
+    ):
+        assert (await mine.post("/v1/compactions", json=request("s"))).status_code == 201
+        asked = {"query": "which pool is exhausted", "session": "s"}
+        await mine.post("/v1/recall", json={**asked, "rerank": "off"})  # what the window cost is taken
+        without = on.models.embedding.take(caller.tenant_id)
+
+        reranked = await mine.post("/v1/recall", json={**asked, "rerank": "on"})
+
+        assert reranked.json()["legs"]["rerank"] == "used"
+        assert without == 0
+        assert on.models.embedding.take(caller.tenant_id) > 0
 
 
 async def test_T13_the_metrics_count_refusals_without_a_tenants_name(app: App, http: httpx.AsyncClient) -> None:

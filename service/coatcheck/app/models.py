@@ -33,7 +33,7 @@ class Models:
     absent: dict[str, str]
     """Why there is no model although the settings ask for one, by stage."""
     embedding: Meter = field(default_factory=Meter)
-    """Seconds of the embedder's work by tenant, until they are charged."""
+    """Seconds of the embedder's and the reranker's work by tenant, until they are charged."""
     shortening: Shortening = field(default_factory=Shortening)
 
     @property
@@ -60,4 +60,6 @@ def open_models(settings: Settings, board: ProgressBoard) -> Models:
         lanes = EmbeddingLanes(embedder.model, board, batch=settings.embed_batch, worked=meter.add)
     reasons = {"embedder": embedder.reason, "reranker": reranker.reason}
     absent = {stage: reason for stage, reason in reasons.items() if reason and reason != SWITCHED_OFF}
-    return Models(lanes, RerankWorker(reranker.model, board) if reranker.model is not None else None, absent, meter)
+    return Models(
+        lanes, RerankWorker(reranker.model, board, worked=meter.add) if reranker.model is not None else None, absent, meter
+    )

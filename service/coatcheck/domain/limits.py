@@ -13,7 +13,7 @@ class TenantLimits:
     bytes_per_minute: float | None = None
     """Of request bodies."""
     embedding_seconds_per_minute: float | None = None
-    """Of the embedder's own work, for queries and for what is stored."""
+    """Of the embedder's own work, for queries and for what is stored, and of the reranker's."""
     max_segments: int | None = None
     max_bytes: int | None = None
     """Of segments and blobs, as they were handed in after redaction, and of cached answers."""

@@ -90,7 +90,7 @@ class Limiter:
         self._take(tenant_id, "bytes_per_minute", float(size))
 
     async def require_embedding(self, scope: TenantScope) -> None:
-        """Raises RateLimited while the tenant has used more of the embedder than it may. What it uses is charged afterwards."""
+        """Raises RateLimited while the tenant has used more of embedder and reranker than it may; they are charged afterwards."""
         await self.of(scope.tenant_id)
         self._take(scope.tenant_id, "embedding_seconds_per_minute", self._embedding.take(scope.tenant_id))
         self._require(scope.tenant_id, "embedding_seconds_per_minute", 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from uuid import UUID
 
@@ -31,7 +31,15 @@ Pair = tuple[str, str]
 class RerankWorker:
     """RerankWorker port over a Reranker."""
 
-    def __init__(self, reranker: Reranker, progress: ProgressBoard, *, capacity: int = CAPACITY) -> None:
+    def __init__(
+        self,
+        reranker: Reranker,
+        progress: ProgressBoard,
+        *,
+        capacity: int = CAPACITY,
+        worked: Callable[[UUID, float], None] = lambda tenant_id, seconds: None,
+    ) -> None:
+        """``worked`` is told, by the worker's thread, for which tenant the model worked how many seconds."""
         self.revision = reranker.revision
         self.english_only = reranker.english_only
         self._reranker = reranker
@@ -43,6 +51,7 @@ class RerankWorker:
             limits=LIMITS,
             size_of=lambda pair: len(pair[1]),
             sound=_is_score,
+            worked=worked,
         )
 
     async def score(self, scope: TenantScope, query: str, passages: Sequence[str], limit_s: float) -> list[float]:

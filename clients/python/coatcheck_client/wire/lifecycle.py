@@ -21,7 +21,7 @@ class TenantLimits(Request):
     bytes_per_minute: Rate | None = None
     """Of request bodies."""
     embedding_seconds_per_minute: Rate | None = None
-    """Of the embedder's work for the tenant."""
+    """Of the embedder's and the reranker's work for the tenant."""
     max_segments: Count | None = None
     max_bytes: Count | None = None
     """Of stored segments and blobs."""
