@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -28,6 +29,8 @@ class GatedEmbedder(HashingEmbedder):
         self.done: list[tuple[str, int]] = []
         self.leave = threading.Semaphore(0)
         self.in_work = threading.Event()
+        self.waiting = 0
+        self.most_waiting = 0
 
     def embed_passages(self, texts: Sequence[str]) -> list[list[float]]:
         self._wait("passages", len(texts))
@@ -39,7 +42,10 @@ class GatedEmbedder(HashingEmbedder):
 
     def _wait(self, kind: str, count: int) -> None:
         self.in_work.set()
+        self.waiting += 1
+        self.most_waiting = max(self.most_waiting, self.waiting)
         assert self.leave.acquire(timeout=20)
+        self.waiting -= 1
         self.done.append((kind, count))
 
 
@@ -312,3 +318,66 @@ async def test_the_time_of_the_work_is_the_tenants_and_waiting_is_nobodys() -> N
 
     assert [tenant_id for tenant_id, _ in worked] == [TENANT.tenant_id, OTHER.tenant_id]
     assert worked[0][1] >= 0.3 > worked[1][1]
+
+
+class TwoAtATime(GatedEmbedder):
+    threads = 2
+
+
+async def test_an_embedder_of_two_threads_works_on_two_batches_of_one_call() -> None:
+    embedder = TwoAtATime()
+    async with lanes_over(embedder, batch=1) as lanes:
+        ingest = asyncio.create_task(lanes.embed_passages(TENANT, ["a", "bb", "ccc", "dddd", "eeeee"]))
+        await until(lambda: embedder.waiting == 2)
+
+        embedder.leave.release(100)
+
+        assert await ingest == HashingEmbedder().embed_passages(["a", "bb", "ccc", "dddd", "eeeee"])
+        assert embedder.most_waiting == 2
+
+
+async def test_a_failing_batch_ends_its_call_and_what_stays_in_work_of_it_is_still_reported() -> None:
+    class FailsAtTheFirst(TwoAtATime):
+        def embed_passages(self, texts: Sequence[str]) -> list[list[float]]:
+            if "first" in texts:
+                while not self.waiting:
+                    time.sleep(0.001)
+                raise RuntimeError("out of memory")
+            return super().embed_passages(texts)
+
+    board = ProgressBoard(standard_stages(60))
+    embedder = FailsAtTheFirst()
+    async with lanes_over(embedder, batch=1, board=board) as lanes:
+        with pytest.raises(StageUnavailable):
+            await lanes.embed_passages(TENANT, ["first", "last", "one"])
+        await until(lambda: embedder.waiting == 1)
+
+        assert in_flight(board) == 1
+        embedder.leave.release(100)
+        await until(lambda: in_flight(board) == 0)
+        assert ("passages", 1) in embedder.done
+        assert len(embedder.done) == 1
+
+
+async def test_what_ends_a_thread_from_outside_costs_one_call() -> None:
+    class Killed(HashingEmbedder):
+        kills = 1
+
+        def embed_query(self, text: str) -> list[float]:
+            if self.kills:
+                self.kills -= 1
+                me = ctypes.c_ulong(threading.get_ident())
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(me, ctypes.py_object(SystemExit))
+                time.sleep(0.01)
+            return super().embed_query(text)
+
+    async with lanes_over(Killed()) as lanes:
+        with pytest.raises(StageUnavailable):
+            await lanes.embed_query(TENANT, "alpha")
+
+        assert await lanes.embed_query(TENANT, "beta") == HashingEmbedder().embed_query("beta")
+
+
+def in_flight(board: ProgressBoard) -> int:
+    (report,) = [report for report in board.reports() if report.name == "embed"]
+    return report.in_flight

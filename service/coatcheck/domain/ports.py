@@ -132,6 +132,8 @@ class Embedder(Protocol):
     """The file that holds them; None where there are none."""
     dimensions: int
     input_tokens: int
+    threads: int
+    """How many calls it works on at the same time."""
 
     def token_offsets(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
         """For each text its tokens' spans in code points, [start, end), special tokens left out."""

@@ -70,6 +70,7 @@ class FastembedEmbedder:
         self.revision = revision
         self.weights = weights
         self.dimensions = dimensions
+        self.threads = threads
         self.input_tokens = max_tokens - SPECIAL_TOKENS - len(prefixes.passage)
         self._load = load
         self._prefixes = prefixes

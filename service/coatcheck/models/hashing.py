@@ -30,6 +30,7 @@ class HashingEmbedder:
     weights: Path | None = None
     dimensions = DIMENSIONS
     input_tokens = INPUT_TOKENS
+    threads = 1
 
     def token_offsets(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
         return [[token.span() for token in _TOKEN.finditer(text)] for text in texts]

@@ -1,7 +1,8 @@
-"""The embedder behind one worker thread: queries pass ahead of ingest, work waits in a bounded queue, nothing waits for ever.
+"""The embedder behind worker threads: queries pass ahead of ingest, work waits in a bounded queue, nothing waits for ever.
 
-A call for many texts becomes small batches, one of them in the queue at a time: so calls take turns, a query waits for one
-small batch at most, and a caller that leaves takes its rest along. Within a lane tenants take turns, however many calls each has.
+There are as many workers as the embedder has threads, so that none of these waits for another one's text. A call for many texts
+becomes small batches, one for each worker in the queue at a time: so calls take turns, a query waits for one small batch at most,
+and a caller that leaves takes its rest along. Within a lane tenants take turns, however many calls each has.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import heapq
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from enum import IntEnum
 from typing import Any, TypeVar
 from uuid import UUID
 
-from coatcheck.domain.errors import Overloaded, StageUnavailable
+from coatcheck.domain.errors import CoatcheckError, Overloaded, StageUnavailable
 from coatcheck.domain.ports import Embedder
 from coatcheck.domain.scopes import TenantScope
 from coatcheck.models.native import native
@@ -72,7 +73,7 @@ class EmbeddingLanes:
     ) -> None:
         """``batch`` texts at most at a time; ``max_waiting`` calls at most; limits in seconds from asking to having.
 
-        ``worked`` is told, by the worker's thread, for which tenant it worked how many seconds.
+        ``worked`` is told, by a worker's thread, for which tenant it worked how many seconds of the whole embedder.
         """
         self.revision = embedder.revision
         self.dimensions = embedder.dimensions
@@ -90,12 +91,12 @@ class EmbeddingLanes:
         self._worked = worked
         self._calls = 0
         self._closed = False
-        self._in_work: Piece | None = None
-        self._left_behind: Piece | None = None
-        """The piece in work, where its caller has left: it ends when the model lets go of it."""
+        self._in_work: list[Piece] = []
+        """Once for each batch that a worker works on."""
+        self._left_behind: set[Piece] = set()
+        """Of those, the ones whose caller has left: a piece ends when the model lets go of it."""
         self._asked_at = -ASKED_RECENTLY_S
-        self._worker = threading.Thread(target=self._run, name="embedding", daemon=True)
-        self._worker.start()
+        self._workers: list[threading.Thread] = []
 
     async def token_offsets(self, scope: TenantScope, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
         """Raises StageUnavailable, Overloaded."""
@@ -121,7 +122,11 @@ class EmbeddingLanes:
         for job in left:
             if job.future.set_running_or_notify_cancel():
                 job.future.set_exception(StageUnavailable("The service is shutting down."))
-        await asyncio.to_thread(self._worker.join, CLOSE_LIMIT_S)
+        await asyncio.to_thread(self._join, time.monotonic() + CLOSE_LIMIT_S)
+
+    def _join(self, ends_at: float) -> None:
+        for worker in self._workers:
+            worker.join(max(0.0, ends_at - time.monotonic()))
 
     async def _ingest(
         self,
@@ -133,12 +138,17 @@ class EmbeddingLanes:
         max_texts: int,
     ) -> list[R]:
         results: dict[int, R] = {}
-        with self._call() as piece:
-            for positions in _batches(texts, order, lambda: self._most_chars(max_chars), max_texts):
+        batches = _batches(texts, order, lambda: self._most_chars(max_chars), max_texts)
+
+        async def work_off(piece: Piece) -> None:
+            for positions in batches:
                 batch = [texts[position] for position in positions]
                 found = await self._ask(scope, piece, _Lane.INGEST, lambda batch=batch: work(batch), self._batch_limit_s)  # type: ignore[misc]
                 results.update(zip(positions, found, strict=True))
                 piece.advance()
+
+        with self._call() as piece:
+            await _together([work_off(piece) for _ in range(self._embedder.threads)])
         return [results[position] for position in range(len(texts))]
 
     def _most_chars(self, max_chars: int) -> int:
@@ -171,8 +181,8 @@ class EmbeddingLanes:
     def _leave(self, piece: Piece) -> None:
         """A caller that goes without its answer is no sign that the model moves."""
         with self._condition:
-            if self._in_work is piece:
-                self._left_behind = piece
+            if piece in self._in_work:
+                self._left_behind.add(piece)
             else:
                 piece.withdraw()
 
@@ -183,6 +193,7 @@ class EmbeddingLanes:
             turn = self._turns[lane].take(scope.tenant_id)
             job: _Job = _Job(lane, turn, next(self._numbers), scope.tenant_id, piece, work, Future())
             heapq.heappush(self._queue, job)
+            self._man()
             self._condition.notify()
         try:
             found: R = await asyncio.wait_for(asyncio.wrap_future(job.future), limit_s)
@@ -199,16 +210,23 @@ class EmbeddingLanes:
                 self._queue.remove(job)
                 heapq.heapify(self._queue)
 
+    def _man(self) -> None:
+        """Starts what workers there are to be. With the condition held."""
+        while len(self._workers) < self._embedder.threads:
+            worker = threading.Thread(target=self._run, name="embedding", daemon=True)
+            worker.start()
+            self._workers.append(worker)
+
     def _run(self) -> None:
         while (job := self._next()) is not None:
             # False for a caller that has left: a cancelled or late one waits for nothing any more.
             if job.future.set_running_or_notify_cancel():
                 self._finish(job)
             with self._condition:
-                self._in_work = None
-                if self._left_behind is not None:
-                    self._left_behind.done()
-                    self._left_behind = None
+                self._in_work.remove(job.piece)
+                if job.piece in self._left_behind and job.piece not in self._in_work:
+                    self._left_behind.discard(job.piece)
+                    job.piece.done()
 
     def _next(self) -> _Job | None:
         with self._condition:
@@ -217,7 +235,7 @@ class EmbeddingLanes:
                 return None
             job = heapq.heappop(self._queue)
             self._turns[job.lane].begin(job.turn)
-            self._in_work = job.piece
+            self._in_work.append(job.piece)
             return job
 
     def _finish(self, job: _Job) -> None:
@@ -225,14 +243,30 @@ class EmbeddingLanes:
         try:
             with native(STAGE):
                 result = job.work()
-        except BaseException as error:  # handed to the one who asked
-            self._worked(job.tenant_id, time.monotonic() - started)
+        except BaseException as error:  # SystemExit and its like too: neither this thread's end nor the process's
+            self._charge(job, time.monotonic() - started)
             job.piece.failed()
-            job.future.set_exception(error)
+            failed = StageUnavailable("The embedder failed.")
+            failed.__cause__ = error
+            job.future.set_exception(error if isinstance(error, CoatcheckError) else failed)
         else:
-            self._worked(job.tenant_id, time.monotonic() - started)
+            self._charge(job, time.monotonic() - started)
             job.piece.advance()
             job.future.set_result(result)
+
+    def _charge(self, job: _Job, seconds: float) -> None:
+        self._worked(job.tenant_id, seconds / self._embedder.threads)
+
+
+async def _together(work: Sequence[Coroutine[None, None, None]]) -> None:
+    """Runs all; the first failure, or the caller's leave, ends the others."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _batches(texts: Sequence[str], order: Sequence[int], max_chars: Callable[[], int], max_texts: int) -> Iterator[list[int]]:
