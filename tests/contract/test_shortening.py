@@ -19,7 +19,7 @@ import pytest
 import pytest_asyncio
 
 from coatcheck.app.compose import Foundations
-from coatcheck.app.models import Shortening
+from coatcheck.app.shortening import Shortening
 from coatcheck.domain.budgets import Budget
 from coatcheck.domain.canonical import sha256_of
 from coatcheck.domain.errors import RefusedToStart, StageUnavailable

@@ -38,14 +38,16 @@ MAY_TOUCH = {
     "identity.private_file",
     "index.edge_folder",
     "memory.journal",
-    "models.fastembed", "models.packaged", "models.registry",
+    "models.checkpoints", "models.fastembed", "models.gliclass_loading", "models.packaged", "models.registry",
     "ops.folders",
     "settings",
     "store.embedded", "store.engine_files", "store.left_behind", "store.migrate",
 }  # fmt: skip
 """Who touches files, all of them at places that the settings name."""
 
-DESERIALISES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "jsonpickle", "msgpack", "torch"}
+DESERIALISES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "jsonpickle", "msgpack"}
+READS_WEIGHTS = {"models.gliclass_loading", "models.torch_runtime"}
+"""Who may use torch, whose own reader takes pickles: they have weights read from safetensors alone, by the libraries."""
 EXECUTES = {"eval", "exec", "compile", "__import__"}
 LOADS_YAML = {"load", "load_all", "unsafe_load", "full_load"}
 SETS_UP = {"store.roles", "store.embedded", "store.migrate"}
@@ -127,11 +129,30 @@ def test_T31_files_are_touched_in_few_places_at_paths_of_the_settings(source: st
     assert set(touching(Module.of(source))) == {"somewhere"}
 
 
-@pytest.mark.parametrize("source", ["import pickle", "from joblib import load", "import torch", "def f():\n    import marshal"])
+@pytest.mark.parametrize("source", ["import pickle", "from joblib import load", "def f():\n    import marshal"])
 def test_T32_nothing_is_read_that_can_run(source: str) -> None:
     """What comes in is JSON by our own reader; what comes with the package is YAML by its safe loader."""
     assert importers(DESERIALISES, MODULES) == set()
     assert importers(DESERIALISES, [Module.of(source)]) == {"somewhere"}
+
+
+@pytest.mark.parametrize("source", ["import torch\ntorch.load(path)", "def f():\n    from torch import load\n    load(path)"])
+def test_T32_weights_are_numbers_in_files_that_can_hold_nothing_else(source: str) -> None:
+    with_torch = [m for m in MODULES if importers({"torch"}, [m])]
+    without = [m.name for m in MODULES for node in ast.walk(m.tree) if isinstance(node, ast.Call) and _reads_pickles(node)]
+
+    assert {m.name for m in with_torch} <= READS_WEIGHTS
+    assert {found for m in with_torch for found in calls(m, "load")} <= set()
+    assert without == []
+    assert list(calls(Module.of(source), "load")) == ["somewhere"]
+    assert _reads_pickles(ast.parse("Some.Model.from_pretrained(folder)", mode="eval").body)
+    assert not _reads_pickles(ast.parse("Model.from_pretrained(folder, use_safetensors=True)", mode="eval").body)
+
+
+def _reads_pickles(node: ast.expr) -> bool:
+    """Whether a library is asked for a model, and not for one of safetensors."""
+    asked = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Model.from_pretrained")
+    return asked and "use_safetensors=True" not in ast.unparse(node)
 
 
 @pytest.mark.parametrize("source", ["eval(text)", "exec(text)", "builtins.__import__(name)"])

@@ -87,6 +87,7 @@ class App:
     use_cases: UseCases
     gate: Gate
     startup: Startup
+    models: Models
 
 
 @asynccontextmanager
@@ -168,7 +169,7 @@ async def composed(on: Foundations, *, alone: bool, owner: str | None = None, re
             new_id=uuid7,
             mounts={"/mcp": mcp},
         )
-        app = App(asgi, on.directory, parts, use_cases, gate, starting)
+        app = App(asgi, on.directory, parts, use_cases, gate, starting, on.models)
         watchdog = Watchdog(parts.progress, settings.watchdog_grace_s)
         watchdog.start(asyncio.get_running_loop())
         stack.callback(watchdog.stop)

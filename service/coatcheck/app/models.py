@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 
-from coatcheck.domain.ports import Compressor, EntailmentGate, Router, Summariser
+from coatcheck.app.shortening import Shortening, StageWorker, open_shortening
 from coatcheck.models import build_embedder, build_reranker
 from coatcheck.models.lanes import EmbeddingLanes
 from coatcheck.models.registry import SWITCHED_OFF
@@ -12,16 +13,6 @@ from coatcheck.models.reranking import RerankWorker
 from coatcheck.ops.meter import Meter
 from coatcheck.ops.progress import ProgressBoard
 from coatcheck.settings import Settings
-
-
-@dataclass(frozen=True, slots=True)
-class Shortening:
-    """The models that shorten text and sum it up. No release has them yet: what is absent keeps, and a run says so."""
-
-    router: Router | None = None
-    compressor: Compressor | None = None
-    entailment: EntailmentGate | None = None
-    summariser: Summariser | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +24,10 @@ class Models:
     absent: dict[str, str]
     """Why there is no model although the settings ask for one, by stage."""
     embedding: Meter = field(default_factory=Meter)
-    """Seconds of the embedder's and the reranker's work by tenant, until they are charged."""
+    """Seconds of the models' work by tenant, until they are charged."""
     shortening: Shortening = field(default_factory=Shortening)
+    workers: tuple[StageWorker, ...] = ()
+    """Those of the stages that shorten text."""
 
     @property
     def embedder_revision(self) -> str:
@@ -44,7 +37,13 @@ class Models:
     def dimensions(self) -> int:
         return self.lanes.dimensions if self.lanes is not None else 0
 
+    async def warm(self) -> None:
+        """Loads what the first requests would wait for. Raises nothing."""
+        warming = [*self.workers, *([self.reranker] if self.reranker is not None else [])]
+        await asyncio.gather(*(one.warm() for one in warming))
+
     async def close(self) -> None:
+        await asyncio.gather(*(worker.close() for worker in self.workers))
         if self.lanes is not None:
             await self.lanes.close()
         if self.reranker is not None:
@@ -52,14 +51,18 @@ class Models:
 
 
 def open_models(settings: Settings, board: ProgressBoard) -> Models:
-    """Finds the models that the settings name; blocks while a hub is asked. Raises RefusedToStart for an absent one."""
+    """Finds the models that the settings name; blocks while a hub is asked.
+
+    Raises RefusedToStart for an embedder or a reranker that is absent, and for what is no name. A stage that shortens text goes
+    without its model: text is kept, and the service says that it is degraded.
+    """
     embedder, reranker = build_embedder(settings.embedder), build_reranker(settings.reranker)
     meter = Meter()
+    shortening = open_shortening(settings, board, meter.add)
     lanes = None
     if embedder.model is not None:
         lanes = EmbeddingLanes(embedder.model, board, batch=settings.embed_batch, worked=meter.add)
-    reasons = {"embedder": embedder.reason, "reranker": reranker.reason}
+    reasons = {"embedder": embedder.reason, "reranker": reranker.reason, **shortening.reasons}
     absent = {stage: reason for stage, reason in reasons.items() if reason and reason != SWITCHED_OFF}
-    return Models(
-        lanes, RerankWorker(reranker.model, board, worked=meter.add) if reranker.model is not None else None, absent, meter
-    )
+    reranking = RerankWorker(reranker.model, board, worked=meter.add) if reranker.model is not None else None
+    return Models(lanes, reranking, absent, meter, shortening.ports, shortening.workers)

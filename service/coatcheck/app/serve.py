@@ -75,8 +75,7 @@ async def _serve(settings: Settings) -> None:
                 app.directory.publish_url(f"http://{f'[{host}]' if ':' in host else host}:{port}")
                 log.info("serving", port=port)
                 garbage.settle()
-                if app.parts.reranker is not None:
-                    self.warming = asyncio.create_task(app.parts.reranker.warm())
+                self.warming = asyncio.create_task(app.models.warm())
 
             @contextlib.contextmanager
             def capture_signals(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from coatcheck.domain.budgets import Budget
-from coatcheck.domain.errors import Overloaded, StageUnavailable
+from coatcheck.domain.errors import Overloaded, StageFailed, StageUnavailable
 from coatcheck.domain.plans import PlanWarning
 
 Answer = TypeVar("Answer", bound=Sized)
@@ -35,7 +35,7 @@ def ask(call: Callable[[], Answer] | None, budget: Budget | None = None, expecte
     except (StageUnavailable, Overloaded) as error:
         if budget is not None and budget.left_s() <= 0:
             return Asked(None, "late", "no answer in time")
-        return Asked(None, "unavailable", error.detail)
+        return Asked(None, "failed" if isinstance(error, StageFailed) else "unavailable", error.detail)
     except Exception as error:  # A model may break in any way its libraries know; what it did is recorded, the text is kept.
         return Asked(None, "failed", type(error).__name__)
     if budget is not None and budget.left_s() <= 0:

@@ -220,6 +220,10 @@ class StageUnavailable(CoatcheckError):
     slug, status, retryable, retry_after_s = "stage-unavailable", 503, True, 5
 
 
+class StageFailed(StageUnavailable):
+    """A stage of the pipeline has a model, and it failed or gave what is no answer."""
+
+
 class RedactionFailed(CoatcheckError):
     """Redaction did not finish, so nothing was stored."""
 

@@ -76,13 +76,13 @@ def cached(stage: str, name: str, cache_dir: Path | None = None) -> Embedder | R
 def _hub_embedder(name: str, cache_dir: Path | None, cached: bool) -> Embedder:
     from coatcheck.models.fastembed import hub_embedder
 
-    return hub_embedder(name, cache_dir or _cache_dir(), local_files_only=cached)
+    return hub_embedder(name, cache_dir or models_dir(), local_files_only=cached)
 
 
 def _hub_reranker(name: str, cache_dir: Path | None, cached: bool) -> Reranker:
     from coatcheck.models.reranker import hub_reranker
 
-    return hub_reranker(name, cache_dir or _cache_dir(), local_files_only=cached)
+    return hub_reranker(name, cache_dir or models_dir(), local_files_only=cached)
 
 
 def _from_hub(build: Callable[[bool], T], name: str, limit_s: float | None) -> Built[T]:
@@ -121,5 +121,6 @@ def _within(work: Callable[[], T], limit_s: float) -> T:
     raise StageUnavailable("The hub did not answer in time.")
 
 
-def _cache_dir() -> Path:
+def models_dir() -> Path:
+    """Where what a hub gave is kept: the user's cache directory."""
     return Path(platformdirs.user_cache_dir("coatcheck")) / "models"

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 from uuid import UUID
 
-from coatcheck.domain.errors import CoatcheckError, Overloaded, StageUnavailable
+from coatcheck.domain.errors import CoatcheckError, Overloaded, StageFailed, StageUnavailable
 from coatcheck.models.native import native
 from coatcheck.ops.progress import Piece, ProgressBoard
 from coatcheck.ops.turns import Turns
@@ -59,7 +59,7 @@ class ModelWorker(Generic[I, O]):
     """Runs ``work`` on batches of inputs, in a thread of its own. Every method is safe from any thread.
 
     ``work`` gives one result for each input, in their order; ``sound`` says whether a result may leave. Anything else that comes
-    back, and anything that is raised, is StageUnavailable for the job whose batch it was, and for no other.
+    back, and anything that is raised, is StageFailed for the job whose batch it was, and for no other.
     """
 
     def __init__(
@@ -168,6 +168,8 @@ class ModelWorker(Generic[I, O]):
         with self._condition:
             if job in self._outside:
                 return Overloaded(f"No place came free in the queue of the stage {self.stage} in time.")
+            if job.in_work:  # until its batch, or another one, is done
+                job.piece.failed()
         return self._was_late()
 
     def _leave(self, job: _Job[I, O]) -> None:
@@ -262,7 +264,7 @@ class ModelWorker(Generic[I, O]):
             batch = job.batches.popleft()
         results = list(self._work([job.inputs[position] for position in batch]))
         if len(results) != len(batch) or not all(map(self._sound, results)):
-            raise StageUnavailable(f"The model of the stage {self.stage} gave what is no answer.")
+            raise StageFailed(f"The model of the stage {self.stage} gave what is no answer.")
         job.results.update(zip(batch, results, strict=True))
         job.piece.advance()
 
@@ -282,8 +284,8 @@ class ModelWorker(Generic[I, O]):
             job.piece.done()
             self._give_back(job)
 
-    def _failed(self) -> StageUnavailable:
-        return StageUnavailable(f"The model of the stage {self.stage} failed.")
+    def _failed(self) -> StageFailed:
+        return StageFailed(f"The model of the stage {self.stage} failed.")
 
     def _was_late(self) -> StageUnavailable:
         return StageUnavailable(f"The model of the stage {self.stage} was late.")

@@ -1,0 +1,1 @@
+"""Adapters that need torch: run in .venv-models."""
