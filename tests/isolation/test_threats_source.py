@@ -38,7 +38,8 @@ MAY_TOUCH = {
     "identity.private_file",
     "index.edge_folder",
     "memory.journal",
-    "models.checkpoints", "models.fastembed", "models.gliclass_loading", "models.packaged", "models.registry",
+    "models.checkpoints", "models.fastembed", "models.gliclass_loading", "models.packaged", "models.pretrained",
+    "models.registry",
     "ops.folders",
     "settings",
     "store.embedded", "store.engine_files", "store.left_behind", "store.migrate",
@@ -46,7 +47,7 @@ MAY_TOUCH = {
 """Who touches files, all of them at places that the settings name."""
 
 DESERIALISES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "jsonpickle", "msgpack"}
-READS_WEIGHTS = {"models.gliclass_loading", "models.torch_runtime"}
+READS_WEIGHTS = {"models.entailment", "models.gliclass_loading", "models.pretrained", "models.seq2seq", "models.torch_runtime"}
 """Who may use torch, whose own reader takes pickles: they have weights read from safetensors alone, by the libraries."""
 EXECUTES = {"eval", "exec", "compile", "__import__"}
 LOADS_YAML = {"load", "load_all", "unsafe_load", "full_load"}
