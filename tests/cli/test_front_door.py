@@ -35,6 +35,7 @@ GROUPS = {
     "teams": {"create", "list", "members", "join", "leave", "delete"},
     "issuers": {"create", "list", "delete"},
     "delegations": {"create", "list", "revoke"},
+    "gpu": {"status"},
     "models": {"status", "warm", "list", "pull", "verify"},
 }
 
@@ -185,13 +186,13 @@ def test_the_version_is_printed() -> None:
     assert done.stdout.decode() == f"coatcheck {importlib.metadata.version('coatcheck')}\n"
 
 
-def test_gpu_says_that_it_is_not_part_of_this_release() -> None:
-    done = run("gpu", "--json")
+def test_gpu_status_says_what_this_machine_lacks_and_fails_where_something_is_missing() -> None:
+    done = run("gpu", "status", "--json")
 
-    assert done.returncode == 1
     said = json.loads(done.stdout)
-    assert said["available"] is False
-    assert "not part of this release" in said["missing"][0]
+    assert said["available"] is (said["missing"] == [])
+    assert done.returncode == (0 if said["available"] else 1)
+    assert any("GPU" in line for line in said["missing"]) is (not any(Path("/dev").glob("nvidia[0-9]*")))
 
 
 def test_a_code_page_that_lacks_the_characters_shows_escapes() -> None:

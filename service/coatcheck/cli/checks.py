@@ -123,9 +123,7 @@ def warm() -> list[Check]:
 
 def missing_for_gpu() -> list[str]:
     """What the accelerated runtime would need and this machine does not have."""
-    missing = []
-    if importlib.util.find_spec("torch") is None:
-        missing.append("torch: not installed")
+    missing = [f"{name}: not installed (coatcheck[gpu])" for name in ("torch", "triton") if importlib.util.find_spec(name) is None]
     if not any(Path("/dev").glob("nvidia[0-9]*")):
         missing.append("an NVIDIA GPU: no device is visible")
     return missing

@@ -1,4 +1,4 @@
-"""What works on this machine: ``serve``, ``migrate``, ``restore``, ``models``, ``gpu``, ``doctor``, ``mcp``."""
+"""What works on this machine: ``serve``, ``migrate``, ``restore``, ``models``, ``doctor``, ``mcp``."""
 
 from __future__ import annotations
 
@@ -120,23 +120,6 @@ def models_warm(as_json: AsJson = False) -> None:
     )
     if any(check.state == "failed" for check in warmed):
         raise typer.Exit(1)
-
-
-def gpu(as_json: AsJson = False) -> None:
-    """Say what the accelerated runtime lacks.
-
-    It is not part of this release.
-    """
-    from coatcheck.cli import checks
-
-    missing = ["the accelerated runtime: not part of this release", *checks.missing_for_gpu()]
-    if as_json:
-        output.print_json({"available": False, "missing": missing})
-    else:
-        output.say("The accelerated runtime is not available. Missing:")
-        for line in missing:
-            output.say(f"- {line}")
-    raise typer.Exit(1)
 
 
 def doctor(as_json: AsJson = False) -> None:

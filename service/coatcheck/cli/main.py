@@ -16,6 +16,7 @@ from coatcheck.cli import (
     caching,
     compacting,
     failures,
+    gpu,
     integrity,
     limits,
     machine,
@@ -64,7 +65,7 @@ app.command(name="import")(sessions.import_)
 app.command()(machine.migrate)
 app.command()(machine.restore)
 app.add_typer(machine.models, name="models")
-app.command()(machine.gpu)
+app.add_typer(gpu.gpu, name="gpu")
 app.command()(machine.doctor)
 app.command()(machine.mcp)
 

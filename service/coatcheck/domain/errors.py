@@ -246,3 +246,15 @@ class FenceLost(CoatcheckError):
     """The lease on this work was taken over."""
 
     slug, status, retryable, retry_after_s = "in-progress", 409, True, 2
+
+
+class GpuRefused(CoatcheckError):
+    """The accelerated runtime does not take this."""
+
+    slug, status = "gpu-refused", 422
+
+
+class GpuUnsupported(CoatcheckError):
+    """This machine, or this generation of GPU, cannot do this."""
+
+    slug, status = "gpu-unsupported", 501
