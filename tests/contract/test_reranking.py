@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,12 +17,13 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from coatcheck.domain.canonical import sha256_of
 from coatcheck.domain.ports import Reranker
 from coatcheck.models import build_reranker
 from coatcheck.models.reranking import RerankWorker
 from tests import apps
 from tests.contract.kept import hand_in
-from tests.contract.recalling import recall, said
+from tests.contract.recalling import DAY, recall, said
 
 QUERY = "What is the speed of light?"
 ANSWER = "Light travels at 299,792 kilometres per second in a vacuum."
@@ -210,3 +212,25 @@ async def test_a_reranker_that_is_asked_for_and_missing_degrades_readiness(datab
 
     assert ready["status"] == "degraded"
     assert ready["checks"]["reranker"].startswith("absent: ")
+
+
+async def test_a_correction_that_the_query_does_not_find_is_named_where_hits_are_reranked(http: httpx.AsyncClient) -> None:
+    earlier = "The recommended connection limit is pool_size = 20 in settings.toml."
+    later = "After the load test pool_size in settings.toml was changed from 20 to 40."
+    others = [f"The recommended connection limit of tool {number} is not known, ask {number}." for number in range(40)]
+    texts = [earlier, *others, later]
+    times = [(DAY + timedelta(days=n)).isoformat() for n in range(len(texts))]
+    await hand_in(http, "limits", {"messages": [said(text) for text in texts], "times": times})
+
+    found, quick = [
+        {
+            hit["text"]: hit
+            for hit in (await recall(http, "recommended connection limit", session="limits", top_k=20, **asked))["hits"]
+        }
+        for asked in ({"rerank": "on"}, {"rerank": "off"})
+    ]
+
+    assert later not in found
+    assert found[earlier]["superseded_by"]["sha256"] == sha256_of(later)
+    assert {text for text, hit in found.items() if hit["superseded_by"]} == {earlier}
+    assert quick[earlier]["superseded_by"] is None  # of what was found alone

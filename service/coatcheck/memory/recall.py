@@ -16,6 +16,7 @@ from coatcheck.memory.access import find_session
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.folding import Folded, Verified, fold, unfolded
 from coatcheck.memory.fusion import Candidate, SegmentKey, fuse
+from coatcheck.memory.later_corrections import speaking_of
 from coatcheck.memory.presenting import Presented, Presenter
 from coatcheck.memory.rendering import fit, render
 from coatcheck.memory.reranking import excerpt, order, suits
@@ -64,7 +65,7 @@ class Recall:
         ordered, states["rerank"], warnings = await self._rerank(context, query, request, verified, ends_at)
         shown: Spread[Folded] = Spread(context.principal_id, request.top_k)
         shown.add((one.source(context.principal_id), one) for one in ordered)
-        hits = await self._hits(context, request, shown.best(), verified)
+        hits = await self._hits(context, request, shown.best(), verified, is_reranked=states["rerank"] == "used")
         if self._parts.standing.building:
             detail = "The index is being filled anew; not every segment can be found."
             warnings.append(WarningOut(code="index-rebuilding", detail=detail))
@@ -168,15 +169,32 @@ class Recall:
         return reranker is not None and len(verified) > 1 and suits(query, english_only=reranker.english_only)
 
     async def _hits(
-        self, context: RequestContext, request: RecallRequest, chosen: Sequence[Folded], verified: Sequence[Folded]
+        self,
+        context: RequestContext,
+        request: RecallRequest,
+        chosen: Sequence[Folded],
+        verified: Sequence[Folded],
+        *,
+        is_reranked: bool,
     ) -> list[RecallHit]:
         wanted = request.representation
         presented = [
             await self._presenter.present(context, one.best.stored, one.best.candidate.session_id, wanted) for one in chosen
         ]
-        superseding = find_superseding([_said(one.best) for one in chosen], [_said(one) for one in unfolded(verified)])
+        said = [_said(one.best) for one in chosen]
+        beyond = await self._beyond(context, request, said, unfolded(verified)) if is_reranked else []
+        superseding = find_superseding(said, [_said(one) for one in unfolded(verified)], beyond)
         hits = [self._hit(one, shown, superseding) for one, shown in zip(chosen, presented, strict=True)]
         return fit(hits, request.max_chars)
+
+    async def _beyond(
+        self, context: RequestContext, request: RecallRequest, said: Sequence[Said], verified: Sequence[Verified]
+    ) -> list[Said]:
+        """What speaks of the same as the hits and was not found. It takes some milliseconds: a part of what reranking takes."""
+        known = {one.candidate.key for one in verified}
+        found = await speaking_of(self._parts, context.scope, said, known, request.until)
+        more = await self._confirmed(context, fuse({"lexical": found}, {"lexical": 1.0}, 1), reduced=False) if found else []
+        return [_said(one) for one in more]
 
     def _hit(self, found: Folded, shown: Presented, superseding: dict[SegmentKey, SupersededBy]) -> RecallHit:
         one, *others = found.places

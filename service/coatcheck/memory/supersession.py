@@ -42,10 +42,10 @@ class Said:
         return self.session_id, self.sha256
 
 
-def find_superseding(hits: Sequence[Said], pool: Sequence[Said]) -> dict[SegmentKey, SupersededBy]:
-    """For each hit that a later one of the pool corrects, the newest such."""
-    by_key = {said.key: said for said in (*pool, *hits)}
-    correcting = {key: said for key in {said.key for said in pool} if (said := corrections(by_key[key].text))}
+def find_superseding(hits: Sequence[Said], pool: Sequence[Said], beyond: Sequence[Said] = ()) -> dict[SegmentKey, SupersededBy]:
+    """For each hit that a later one corrects, the newest such: one of the pool, which says what is rare, or of what is beyond."""
+    by_key = {said.key: said for said in (*beyond, *pool, *hits)}
+    correcting = {key: said for key in {said.key for said in (*pool, *beyond)} if (said := corrections(by_key[key].text))}
     later = sorted((by_key[key] for key in correcting), key=lambda said: said.at)
     frequency: Counter[int] | None = None
     found: dict[SegmentKey, SupersededBy] = {}
@@ -54,7 +54,8 @@ def find_superseding(hits: Sequence[Said], pool: Sequence[Said]) -> dict[Segment
             if not _may_correct(one, hit) or not _shared(hit.text, correcting[one.key], Counter()):
                 continue
             if frequency is None:
-                frequency = _frequency([said for key, said in by_key.items() if key not in correcting])
+                around = {said.key: said for said in (*pool, *hits)}
+                frequency = _frequency([said for key, said in around.items() if key not in correcting])
             if shared := _shared(hit.text, correcting[one.key], frequency):
                 reason = f"a later correction speaks of {', '.join(shared[:NAMED])}"
                 found[hit.key] = SupersededBy(sha256=one.sha256, manifest_id=one.manifest_id, reason=reason)
