@@ -35,6 +35,8 @@ class Ranks(Response):
 
 
 class SupersededBy(Response):
+    """A later segment of the same session that takes back what this one says. A hint: the hit is shown all the same."""
+
     sha256: str
     manifest_id: UUID
     reason: str
