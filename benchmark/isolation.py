@@ -54,7 +54,7 @@ DIMENSIONS = 256
 LIMIT = 100
 """Passages asked of a leg, as a recall does."""
 _STORED = sa.text("SELECT tenant_id, owner_id, session_id, sha256 FROM segments JOIN sessions USING (tenant_id, session_id)")
-NOWHERE = RecallFilter(session_ids=(), roles=(), since=None, until=None)
+NOWHERE = RecallFilter()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,6 @@ from coatcheck.store.roles import ensure_login, ensure_roles
 from coatcheck.store.schema import LOGIN_ROLE
 from tests.folders import open_folder
 
-TEMPLATE = "coatcheck_test_template"
-
 
 @dataclass(frozen=True, slots=True)
 class Postgres:
@@ -25,6 +23,7 @@ class Postgres:
 
     admin: sa.URL
     login_password: str | None
+    template: str
 
     def owner_url(self, database: str) -> str:
         return self.admin.set(database=database).render_as_string(hide_password=False)
@@ -42,7 +41,7 @@ class Postgres:
     @contextmanager
     def clone(self) -> Iterator[str]:
         """The name of a migrated database without any row."""
-        with self._database(TEMPLATE) as name:
+        with self._database(self.template) as name:
             yield name
 
     def execute(self, statement: str) -> None:
@@ -77,16 +76,16 @@ def running_postgres(url: str | None) -> Iterator[Postgres]:
 
 def _prepared(admin: sa.URL) -> Iterator[Postgres]:
     password = secrets.token_hex(16) if admin.password is not None else None
-    postgres = Postgres(admin, password)
+    # A name of this session's own: several may work on one server at a time.
+    postgres = Postgres(admin, password, f"coatcheck_test_template_{secrets.token_hex(6)}")
     with sa.create_engine(admin, poolclass=sa.NullPool).begin() as connection:
         ensure_roles(connection)
         ensure_login(connection)
         if password is not None:
             connection.exec_driver_sql(f"ALTER ROLE {LOGIN_ROLE} PASSWORD '{password}'")
-    postgres.execute(f"DROP DATABASE IF EXISTS {TEMPLATE} WITH (FORCE)")
-    postgres.execute(f"CREATE DATABASE {TEMPLATE} TEMPLATE template0 ENCODING 'UTF8'")
+    postgres.execute(f"CREATE DATABASE {postgres.template} TEMPLATE template0 ENCODING 'UTF8'")
     try:
-        migrate(postgres.owner_url(TEMPLATE))
+        migrate(postgres.owner_url(postgres.template))
         yield postgres
     finally:
-        postgres.execute(f"DROP DATABASE {TEMPLATE} WITH (FORCE)")
+        postgres.execute(f"DROP DATABASE {postgres.template} WITH (FORCE)")

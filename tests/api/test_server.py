@@ -117,6 +117,21 @@ async def test_a_body_longer_than_announced_is_no_part_of_the_request(port: int,
     assert answer.count(b"HTTP/1.1 2") == 1
 
 
+@pytest.mark.parametrize("proven", [True, False])
+async def test_T14_a_body_with_two_ends_is_refused_and_nothing_behind_it_is_taken_for_a_request(
+    port: int, key: ApiKey, proven: bool
+) -> None:
+    """Of one who shares a proxy's connection: the second request would be answered as somebody else's."""
+    first = head("Content-Length: 4", "Transfer-Encoding: chunked", key=key if proven else None)
+    smuggled = head("Content-Length: 0", key=key)
+
+    answer = await speak(port, first.replace(b"Connection: close", b"Connection: keep-alive") + b"0\r\n\r\n" + smuggled)
+
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert b"connection: close" in answer.lower()
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
 async def test_a_body_that_never_comes_is_given_up(port: int, key: ApiKey, bench: Bench) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(head("Content-Length: 10", key=key) + b"{")

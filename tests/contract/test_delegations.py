@@ -39,6 +39,10 @@ async def status_of(app: App, credential: str, path: str = "/v1/sessions") -> in
         return (await client.get(path)).status_code
 
 
+async def foreign_candidates(http: httpx.AsyncClient) -> list[str]:
+    return [line for line in (await http.get("/metrics")).text.splitlines() if "foreign_candidates" in line]
+
+
 async def compacted(http: httpx.AsyncClient, session: str, mark: str) -> dict[str, Any]:
     answer = await http.post("/v1/compactions", json=request(session, window(mark=mark)))
     assert answer.status_code == 201, answer.text
@@ -136,6 +140,41 @@ async def test_T29_a_delegate_kept_to_a_session_reaches_no_other_by_any_route_or
     assert {answer.status_code for answer in writes} == {404}
     assert "/alpha/health" in said
     assert "/beta/health" not in said
+
+
+async def test_T29_what_was_erased_elsewhere_never_was_for_a_delegate(app: App, http: httpx.AsyncClient) -> None:
+    """Neither by its ids nor by the very request that once stored it, which the delegate may send as its maker did."""
+    mine, gone = await compacted(http, "kept still", "alpha"), await compacted(http, "gone", "beta")
+    sha = (await http.get(f"/v1/manifests/{gone['manifest_id']}/entries")).json()["entries"][0]["sha256"]
+    made = await delegated(http, sessions=[mine["session_id"]], operations=sorted(MEMBER))
+    assert (await http.delete(f"/v1/sessions/{gone['session_id']}")).status_code == 204
+
+    async with using(app, made["credential"]) as agent:
+        told = await statuses(agent, session_id=gone["session_id"], manifest_id=gone["manifest_id"], sha256=sha)
+        again = await agent.post("/v1/compactions", json=request("gone", window(mark="beta")))
+        unknown = await agent.post("/v1/compactions", json=request("never was", window(mark="beta")))
+    known = await statuses(http, session_id=gone["session_id"], manifest_id=gone["manifest_id"], sha256=sha)
+
+    assert set(told.values()) == {404}, told
+    assert {**again.json(), "instance": ""} == {**unknown.json(), "instance": ""}
+    assert (again.status_code, set(known.values())) == (404, {410})
+    assert (await http.post("/v1/compactions", json=request("gone", window(mark="beta")))).status_code == 410
+
+
+async def test_T10_a_key_that_is_kept_to_no_session_reaches_none(app: App, http: httpx.AsyncClient) -> None:
+    """None is not all: no leg is asked for more than it may show."""
+    mine = await compacted(http, "mine", "alpha")
+    asked = {"name": "of nothing", "sessions": [], "operations": sorted(MEMBER)}
+    key = (await http.post("/v1/admin/keys", json=asked)).json()
+    before = await foreign_candidates(http)
+
+    async with using(app, key["key"]) as nobody:
+        told = await statuses(nobody, session_id=mine["session_id"], manifest_id=mine["manifest_id"])
+        said = await everything_said(nobody, ["alpha health failed"])
+
+    assert set(told.values()) == {404}, told
+    assert "/alpha/health" not in said
+    assert await foreign_candidates(http) == before
 
 
 async def test_a_delegate_comes_through_the_doors_of_its_audience_alone(app: App, http: httpx.AsyncClient) -> None:

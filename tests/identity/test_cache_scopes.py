@@ -14,7 +14,7 @@ from mypy import api as mypy
 
 from coatcheck.domain.errors import Forbidden
 from coatcheck.domain.response_cache import CacheScope, Dimension, Dimensions, Sharing, Stated, Ties
-from coatcheck.identity.cache_scopes import cache_scope, prompt_print
+from coatcheck.identity.cache_scopes import cache_scope, conversation_tag, prompt_print, source_tags
 from coatcheck.identity.context import RequestContext
 from coatcheck.identity.keyring import Keyring
 from tests.identity.test_context import context
@@ -108,6 +108,25 @@ def test_members_of_a_team_have_one_scope_whatever_else_they_may_do() -> None:
 def test_nobody_has_a_scope_of_others(who: RequestContext, sharing: str) -> None:
     with pytest.raises(Forbidden):
         scope(who, sharing=sharing)
+
+
+def test_scopes_and_tags_are_the_same_in_every_release() -> None:
+    """Entries are found and purged by these. Whoever changes how one is made raises ``CACHE_SCHEMA``, and writes it here anew."""
+    rights = {"sessions": frozenset({UUID(int=9), UUID(int=8)}), "teams": frozenset({TEAM, UUID(int=8)})}
+    made = [
+        scope().digest,
+        scope(context(**rights)).digest,
+        scope(context(permission_revision=3), sharing="tenant").digest,
+        prompt_print(PRINTS, "p:1", "prompt", "value"),
+        conversation_tag(PRINTS, UUID(int=1), UUID(int=2)),
+        conversation_tag(PRINTS, UUID(int=1), "name"),
+        *source_tags(PRINTS, ["a", "b"]),
+    ]
+
+    assert [digest[:16] for digest in made] == [
+        "d602c96a559a5ec7", "41ab79f4b0d58db9", "a2564b223ce9e2f5", "c80a333526447018", "28a6f6f08a9189cd", "17e06d242aabfde5",
+        "11431f09ad4f8f4e", "f31c505842c82259",
+    ]  # fmt: skip
 
 
 def test_a_digest_of_one_thing_is_none_of_another() -> None:

@@ -113,6 +113,7 @@ async def test_a_recall_narrows_by_session_role_and_time(index: VectorIndex) -> 
         RecallFilter(until=NOON + timedelta(hours=10)): {one, two},
         RecallFilter(until=NOON + timedelta(hours=10) - timedelta(microseconds=1)): {one},
         RecallFilter(session_ids=(named("b"),), roles=("user",)): set(),
+        RecallFilter(session_ids=()): set(),
     }
 
     for narrow, hits in expected.items():

@@ -86,7 +86,7 @@ def test_T07_a_caller_names_no_key_of_a_filter(more: dict[str, str]) -> None:
 
     with pytest.raises(ValidationError):
         RecallRequest.model_validate({"query": "x", **{f"{name}~": value for name, value in more.items()}})
-    narrow = RecallFilter(session_ids=(), roles=tuple(more.values()), since=None, until=None)
+    narrow = RecallFilter(roles=tuple(more.values()))
     assert {condition.key for condition in filters.narrowing(narrow) if not isinstance(condition, filters.IdIn)} <= {
         "session_id", "roles", "last_at", "first_at",
     }  # fmt: skip
@@ -122,7 +122,7 @@ async def test_T09_no_narrowing_reaches_beyond_the_tenant(
 async def test_T09_without_narrowing_everything_of_ones_own_is_found(corner: Corner) -> None:
     """Else the property above could not fail."""
     parts = corner.town.app.parts
-    everything = RecallFilter(session_ids=(), roles=(), since=None, until=None)
+    everything = RecallFilter()
 
     found = await parts.index.search_lexical(corner.scope, parts.generation.number, analyse_query("filters"), everything, 200)
 

@@ -1,33 +1,62 @@
-"""Every change of the modules that make scopes and filters is noticed by their own tests, but for the words of a message.
+"""Every change of the modules that make scopes, claims and filters is noticed by their own tests, but for the words of a message.
 
-mutmut looks for ``src``: it is run in a copy that is laid out so, with the tests that hold these modules.
+mutmut looks for ``src``: it is run in a copy that is laid out so, with the tests that hold these modules. Statements and policies
+are SQL, and are mutated in tests/store.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
+import time
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.mutation import operators
+from tests.postgres import Postgres
+
 ROOT = Path(__file__).parents[2]
-MODULES = ("domain/scopes", "identity/context", "identity/scopes", "index/filters")
-TESTS = (
-    "tests/identity/test_context.py",
-    "tests/identity/test_scopes.py",
-    "tests/index/test_contract_search.py",
-    "tests/index/test_contract_writes.py",
-    "tests/index/test_filters.py",
-)
-SETTINGS = f"""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Modules, the tests that hold them, and functions of theirs that put no scope: each with the reason why."""
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+    without_scope: tuple[str, ...] = ()
+
+
+GROUPS = {
+    "scopes and filters": Group(
+        ("domain/scopes", "identity/context", "identity/scopes", "index/filters", "index/points"),
+        (
+            "tests/identity/test_context.py",
+            "tests/identity/test_scopes.py",
+            "tests/index/test_contract_search.py",
+            "tests/index/test_contract_writes.py",
+            "tests/index/test_filters.py",
+        ),
+    ),
+    "cache scopes": Group(("identity/cache_scopes",), ("tests/identity/test_cache_scopes.py",)),
+    "access": Group(("memory/access",), ("tests/memory/test_access.py",)),
+    "claims": Group(
+        ("store/database", "store/permission"),
+        ("tests/store/test_database.py", "tests/store/test_directory.py"),
+    ),
+}
+SETTINGS = """
 [tool.mutmut]
 source_paths = ["src"]
-only_mutate = {[f"src/coatcheck/{module}.py" for module in MODULES]}
+only_mutate = {modules}
 also_copy = ["migrations"]
-pytest_add_cli_args_test_selection = {list(TESTS)}
+pytest_add_cli_args_test_selection = {tests}
 pytest_add_cli_args = ["-p", "no:schemathesis", "-q", "-x"]
 
 [tool.pytest.ini_options]
@@ -39,30 +68,46 @@ addopts = "--import-mode=importlib -m 'not accept'"
 markers = ["accept: a longer proof"]
 """
 _SURVIVED = re.compile(r"^\s*(\S+): (survived|suspicious|timeout|no tests)$", re.MULTILINE)
+_ALL = re.compile(r"^\s*(\S+): (?:killed|survived|suspicious|timeout|no tests)$", re.MULTILINE)
 _WORDS = re.compile(r"""raise \w+\((?:f?"[^"]*"|None)\)|f?"[^"]*"|None""")
 
 
 @pytest.mark.accept
-def test_T10_every_change_of_a_scope_or_a_filter_is_noticed(tmp_path: Path) -> None:
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "service" / "coatcheck", tmp_path / "src" / "coatcheck", ignore=ignored)
-    for folder in ("tests", "migrations"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
-    (tmp_path / "pyproject.toml").write_text(SETTINGS, "utf-8")
+@pytest.mark.parametrize("name", GROUPS)
+def test_T10_every_change_of_a_scope_or_a_filter_is_noticed(tmp_path: Path, postgres: Postgres, name: str) -> None:
+    group, began = GROUPS[name], time.monotonic()
+    laid_out(tmp_path, group)
+    # One server for every mutant's tests; each has a template of its own in it.
+    mutmut = partial(_mutmut, tmp_path, postgres.owner_url("postgres"))
 
-    ran = _mutmut(tmp_path, "run", "--max-children", "2")
-    results = _mutmut(tmp_path, "results")
+    ran = mutmut("run", "--max-children", "2")
+    results = mutmut("results", "--all", "true")
 
-    survived = {name: _change(_mutmut(tmp_path, "show", name)) for name, _ in _SURVIVED.findall(results)}
-    print(ran.splitlines()[-1][-120:], survived)
+    survived = {mutant: _change(mutmut("show", mutant)) for mutant, _ in _SURVIVED.findall(results)}
+    print(f"{name}: {len(_ALL.findall(results))} mutants in {time.monotonic() - began:.0f} s, {len(survived)} live", survived)
     assert "Running mutation testing" in ran
-    assert {name: change for name, change in survived.items() if not _is_of_words_alone(*change)} == {}
+    assert {mutant: change for mutant, change in survived.items() if not _is_of_words_alone(*change)} == {}
 
 
-def _mutmut(folder: Path, *arguments: str) -> str:
+def laid_out(folder: Path, group: Group) -> None:
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "service" / "coatcheck", folder / "src" / "coatcheck", ignore=ignored)
+    for name in ("tests", "migrations"):
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    mutated = [f"src/coatcheck/{module}.py" for module in group.modules]
+    for path in mutated:
+        file = folder / path
+        file.write_text(operators.without_properties(file.read_text("utf-8")), "utf-8")
+    (folder / "pyproject.toml").write_text(SETTINGS.format(modules=mutated, tests=list(group.tests)), "utf-8")
+
+
+def _mutmut(folder: Path, server: str, *arguments: str) -> str:
+    command = [sys.executable, "-m", "tests.mutation.operators", *arguments]
+    # The service of the copy, not this checkout's.
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "clients" / "python"), "COATCHECK_TEST_DATABASE_URL": server}
     done = subprocess.run(
-        [sys.executable, "-m", "mutmut", *arguments], cwd=folder, capture_output=True, encoding="utf-8", check=True, timeout=3_600
-    )
+        command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=True, timeout=3_600
+    )  # fmt: skip
     return done.stdout
 
 

@@ -25,7 +25,7 @@ from coatcheck.api.asked import Asked, put
 from coatcheck.api.gate import Gate
 from coatcheck.api.problems import respond
 from coatcheck.api.rights import Rights
-from coatcheck.domain.errors import CoatcheckError, RequestTimeout, TooLarge
+from coatcheck.domain.errors import CoatcheckError, MalformedJson, RequestTimeout, TooLarge
 from coatcheck.domain.ports import IdFactory
 from coatcheck.identity.authenticate import Authenticator
 from coatcheck.identity.context import RequestContext
@@ -128,6 +128,10 @@ class Edge:
                 self._account(scope, asked, answer.status, time.perf_counter() - started)
 
     async def _let_in(self, scope: Scope, receive: Receive, answer: _Answer, asked: Asked) -> None:
+        if headers.has_two_lengths(scope["headers"]):
+            # A proxy that took the other one for true has sent somebody else's request behind this one's end, or ours within it.
+            answer.ends_connection = True
+            raise MalformedJson("The request says twice, and in two ways, where its body ends.")
         if scope["path"] in PROBES:
             await self._app(scope, receive, answer.send)
             return
@@ -181,6 +185,7 @@ class _Answer:
         self._send = send
         self._asked = asked
         self.status = 0
+        self.ends_connection = False
         self.rights: Rights | None = None
 
     async def send(self, message: Message) -> None:
@@ -192,6 +197,8 @@ class _Answer:
             fields["X-Request-Id"] = str(self._asked.request_id)
             fields["X-Content-Type-Options"] = "nosniff"
             fields.setdefault("Cache-Control", "no-store")
+            if self.ends_connection:
+                fields["Connection"] = "close"
         if not message.get("more_body") and len(message.get("body", b"")) >= HELD_FROM_BYTES:
             # The server waits, before it takes more, until most of what it has is with the client.
             await self._send({**message, "more_body": True})

@@ -34,6 +34,12 @@ def announced_length(headers: RawHeaders) -> int | None:
     return int(values[0])
 
 
+def has_two_lengths(headers: RawHeaders) -> bool:
+    """Whether a body is both announced and chunked (RFC 9112, section 6.3): who reads which is a guess."""
+    names = {name.lower() for name, _ in headers}
+    return {b"content-length", b"transfer-encoding"} <= names
+
+
 def deadline_s(headers: RawHeaders, default_s: float, max_s: float) -> float:
     """Coatcheck-Deadline: seconds from now, more than 0, at most the service's maximum. Raises InvalidRequest."""
     value = _single(headers, DEADLINE)

@@ -80,10 +80,10 @@ class IndexHit:
 
 @dataclass(frozen=True, slots=True)
 class RecallFilter:
-    """What a recall narrows by, beside the scope. Empty means no narrowing."""
+    """What a recall narrows by, beside the scope."""
 
-    session_ids: tuple[UUID, ...] = ()
-    """Any of these."""
+    session_ids: tuple[UUID, ...] | None = None
+    """Any of these; None: any at all. Of no session there is nothing."""
     roles: tuple[str, ...] = ()
     since: datetime | None = None
     until: datetime | None = None

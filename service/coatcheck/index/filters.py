@@ -93,7 +93,7 @@ def points(scope: TenantScope, ids: Sequence[UUID]) -> tuple[Condition, ...]:
 def narrowing(narrow: RecallFilter) -> tuple[Condition, ...]:
     """Any of the sessions, any of the roles, seen at or after ``since`` and at or before ``until``."""
     conditions: list[Condition] = []
-    if narrow.session_ids:
+    if narrow.session_ids is not None:  # who is kept to no session finds nothing: none is not all
         conditions.append(AnyOf("session_id", tuple(str(session_id) for session_id in narrow.session_ids)))
     if narrow.roles:
         conditions.append(AnyOf("roles", tuple(map(scalar_text, narrow.roles))))

@@ -33,9 +33,7 @@ async def session_by_id(context: RequestContext, tx: ReadTransaction, session_id
     session = await sessions.find(tx, session_id)
     if session is not None:
         return session
-    if await tombstones.find(tx, "session", str(session_id)) is not None:
-        raise Erased
-    raise NotFound
+    raise Erased if await was_erased(context, tx, "session", str(session_id)) else NotFound
 
 
 def require_writer(context: RequestContext, session: Session) -> None:
@@ -49,10 +47,13 @@ async def run_by_id(context: RequestContext, tx: ReadTransaction, manifest_id: U
     run = await runs.find(tx, manifest_id)
     if run is not None:
         return run, await session_by_id(context, tx, run.session_id)
-    stone = await tombstones.find(tx, "manifest", str(manifest_id))
-    if stone is not None and (context.sessions is None or stone.session_id in context.sessions):
-        raise Erased
-    raise NotFound
+    raise Erased if await was_erased(context, tx, "manifest", str(manifest_id)) else NotFound
+
+
+async def was_erased(context: RequestContext, tx: ReadTransaction, kind: str, key: str) -> bool:
+    """Whether what stood under this key was erased, and the caller could have read it: to anybody else it never was."""
+    stone = await tombstones.find(tx, kind, key)
+    return stone is not None and (context.sessions is None or stone.session_id in context.sessions)
 
 
 async def owned_session(context: RequestContext, database: Database, session_id: UUID) -> Session:

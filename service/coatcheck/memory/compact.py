@@ -39,7 +39,7 @@ from coatcheck.domain.runs import Lease, Run, RunStatus
 from coatcheck.domain.sessions import Session, Visibility
 from coatcheck.formats import detect, get
 from coatcheck.identity.context import RequestContext
-from coatcheck.memory.access import find_session, new_session, require_visibility, require_writer
+from coatcheck.memory.access import find_session, new_session, require_visibility, require_writer, was_erased
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.earlier import earlier_handoffs
 from coatcheck.memory.finish import Finisher
@@ -50,7 +50,7 @@ from coatcheck.memory.request_keys import RequestKey, request_keys
 from coatcheck.memory.responses import compaction_response
 from coatcheck.ops.faults import reach_async
 from coatcheck.ops.slots import Slot
-from coatcheck.store import run_leases, runs, tombstones
+from coatcheck.store import run_leases, runs
 from coatcheck.store.database import ReadTransaction
 from coatcheck_client.wire import CompactionRequest, CompactionResponse
 
@@ -173,7 +173,7 @@ class Compact:
         """The session and the run that already stand. Raises Erased, NotFound, Forbidden, conflicts."""
         context, request = asked.context, asked.request
         for one in asked.keys:
-            if await tombstones.find(tx, "request", one.key) is not None:
+            if await was_erased(context, tx, "request", one.key):
                 raise Erased("The window of this request was erased. To store it anew, send another Idempotency-Key.")
         session = await find_session(context, tx, request.session)
         if session is None:

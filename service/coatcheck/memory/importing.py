@@ -18,7 +18,7 @@ from coatcheck.domain.runs import Lease, Run, RunCounts, RunStatus
 from coatcheck.domain.sessions import Session, Visibility
 from coatcheck.formats import get
 from coatcheck.identity.context import RequestContext
-from coatcheck.memory.access import new_session, require_visibility, require_writer
+from coatcheck.memory.access import new_session, require_visibility, require_writer, was_erased
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.earlier import earlier_handoffs
 from coatcheck.memory.finish import Finisher
@@ -86,7 +86,7 @@ class Importer:
 
         async def standing(tx: ReadTransaction) -> tuple[Run | None, bool, Session | None]:
             known = await self._known(context, tx, session, line.manifest_id)
-            erased = await tombstones.find(tx, "manifest", str(line.manifest_id)) is not None
+            erased = await was_erased(context, tx, "manifest", str(line.manifest_id))
             return known, erased, await sessions.find(tx, session.session_id)
 
         known, erased, current = await self._parts.database.read(context.scope, standing)

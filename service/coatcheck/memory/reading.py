@@ -13,11 +13,11 @@ from coatcheck.domain.entries import Entry
 from coatcheck.domain.errors import Erased, InvalidRequest, NotFound
 from coatcheck.domain.runs import Run
 from coatcheck.identity.context import RequestContext
-from coatcheck.memory.access import run_by_id
+from coatcheck.memory.access import run_by_id, was_erased
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.presenting import Presenter
 from coatcheck.memory.responses import entry_response, manifest_response
-from coatcheck.store import entries, runs, segments, tombstones
+from coatcheck.store import entries, runs, segments
 from coatcheck.store.database import ReadTransaction
 from coatcheck.store.segments import StoredSegment
 from coatcheck_client.wire import EntryPage, ManifestOut, SegmentOut, WindowOut
@@ -114,9 +114,7 @@ class Reading:
     async def _was_erased(self, context: RequestContext, tx: ReadTransaction, digits: str) -> bool:
         """Whether the whole hash names what was erased from a session that the caller could read."""
         for version in self._parts.keyring.versions:
-            tag = self._parts.keyring.segment_tag(context.tenant_id, digits, version)
-            stone = await tombstones.find(tx, "segment", tag)
-            if stone is not None and (context.sessions is None or stone.session_id in context.sessions):
+            if await was_erased(context, tx, "segment", self._parts.keyring.segment_tag(context.tenant_id, digits, version)):
                 return True
         return False
 

@@ -72,7 +72,7 @@ class Recall:
         return RecallResponse(hits=hits, rendered=render(hits), legs=states, warnings=warnings)
 
     async def _narrow(self, context: RequestContext, request: RecallRequest) -> RecallFilter:
-        session_ids = tuple(context.sessions) if context.sessions is not None else ()
+        session_ids = tuple(context.sessions) if context.sessions is not None else None
         if request.session is not None:
             name = request.session
             session = await self._parts.database.read(context.scope, lambda tx: find_session(context, tx, name))
