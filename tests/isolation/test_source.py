@@ -48,7 +48,7 @@ MADE_AT_IMPORT = {
     "ipaddress.ip_network", "ipaddress.IPv6Network",
     "json.JSONEncoder", "MappingProxyType",
     "models.StrictModeConfig", "NewType", "OpenAIChat", "OpenAIResponses", "PackagedModel", "Path", "postgresql.dialect",
-    "Prefixes", "Query", "Question", "range", "re.compile", "regex.compile", "reversed",
+    "Prefixes", "Query", "Question", "range", "re.compile", "regex.compile", "reversed", "sorted",
     "sa.CheckConstraint", "sa.Column", "sa.ForeignKey",
     "sa.ForeignKeyConstraint", "sa.func.now", "sa.Index", "sa.MetaData", "sa.Table", "sa.text", "sa.TIMESTAMP",
     "sa.UniqueConstraint", "SnowballStemmer", "str.maketrans", "structlog.get_logger", "timedelta", "Tool", "tuple",
@@ -109,7 +109,7 @@ def test_what_is_made_when_a_module_is_imported_is_a_value() -> None:
     assert list(calls_at_import(Module.of("POOL: Pool = {'a': create_engine(url)}"))) == ["create_engine"]
 
 
-TEXT_METHODS = (".join", ".replace", ".format", ".split", ".title", ".isalnum")
+TEXT_METHODS = (".join", ".replace", ".format", ".split", ".title", ".isalnum", ".isascii")
 IMPORTED_HELPERS = {"Place", "each", "words", "problems", "session_key", "now"}
 
 
