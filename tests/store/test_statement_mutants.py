@@ -18,8 +18,11 @@ from tests.store.statement_mutants import Mistake, mistakes
 from tests.tenants import EPOCH, Tenancy
 
 ISSUER = "https://issuer.example/"
-WHO = "SELECT current_user::text, current_setting('app.tenant_id', true), current_setting('app.acl', true), {read_only}"
-CLAIMED, LEFT = (WHO.format(read_only=f"current_setting('{name}')") for name in ("transaction_read_only", "transaction_isolation"))
+LEFT = """
+    SELECT current_user::text, current_setting('app.tenant_id', true), current_setting('app.acl', true),
+           current_setting('plan_cache_mode')
+"""
+CLAIMED = f"{LEFT}, current_setting('transaction_read_only')"
 Said = tuple[str, ...]
 
 
@@ -49,10 +52,10 @@ class Corner:
             """Before the next user's check-out resets it: that is a second wall, and is not to stand in for the first."""
             found = await (await connections[-1].execute(LEFT)).fetchone()
             await connections[-1].rollback()
-            said.append(tuple(text or "" for text in (found or ())[:3]))
+            said.append(tuple(text or "" for text in found or ()))
 
         for transaction in (
-            self.database.read(self.member, ask),
+            self.database.read(self.member, ask, plan_once=True),
             self.database.write(self.member, ask),
             self.database.work(self.here.scope, ask),
         ):
@@ -62,11 +65,11 @@ class Corner:
 
     def expected(self) -> list[Said]:
         tenant, keys = str(self.here.tenant_id), "{" + ",".join(self.member.acl) + "}"
-        nothing: Said = ("coatcheck_login", "", "")
+        nothing: Said = ("coatcheck_login", "", "", "auto")
         return [
-            ("coatcheck_app", tenant, keys, "on"), nothing,
-            ("coatcheck_app", tenant, keys, "off"), nothing,
-            ("coatcheck_worker", tenant, "{}", "off"), nothing,
+            ("coatcheck_app", tenant, keys, "force_generic_plan", "on"), nothing,
+            ("coatcheck_app", tenant, keys, "auto", "off"), nothing,
+            ("coatcheck_worker", tenant, "{}", "auto", "off"), nothing,
         ]  # fmt: skip
 
     async def revisions(self) -> list[int]:

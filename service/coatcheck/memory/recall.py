@@ -131,7 +131,9 @@ class Recall:
 
     async def _confirmed(self, context: RequestContext, candidates: Sequence[Candidate], reduced: bool) -> list[Verified]:
         keys = [candidate.key for candidate in candidates]
-        found = await self._parts.database.read(context.scope, lambda tx: find_candidates(tx, keys, reduced=reduced))
+        found = await self._parts.database.read(
+            context.scope, lambda tx: find_candidates(tx, keys, reduced=reduced), plan_once=True
+        )
         confirmed: list[Verified] = []
         for candidate in candidates:
             row, entry = found.get(candidate.key, (None, None))

@@ -43,10 +43,15 @@ class Reader:
         return transformer.load_rows(0, result.ntuples, tuple)
 
 
-async def fetch(connection: AsyncConnection, query: LiteralString, parameters: Mapping[str, object]) -> Rows:
-    """All rows of the query, within the connection's transaction. Fails as the connection does."""
+async def fetch(
+    connection: AsyncConnection, query: LiteralString, parameters: Mapping[str, object], *, prepare: bool | None = None
+) -> Rows:
+    """All rows of the query, within the connection's transaction. Fails as the connection does.
+
+    ``prepare``: at once, not when the driver has seen the query a few times.
+    """
     async with _driven(connection) as driver, driver.cursor(binary=True) as cursor:
-        await cursor.execute(query, parameters)
+        await cursor.execute(query, parameters, prepare=prepare)
         return await cursor.fetchall()
 
 

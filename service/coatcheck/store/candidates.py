@@ -61,7 +61,7 @@ async def find_candidates(
         return {}
     parameters = {"tenant": tx.scope.tenant_id, "session_ids": [s for s, _ in distinct], "shas": [sha for _, sha in distinct]}
     found: dict[Key, tuple[StoredSegment, EntryRef]] = {}
-    for row in await binary.fetch(tx.connection, _FIND_REDUCED if reduced else _FIND, parameters):
+    for row in await binary.fetch(tx.connection, _FIND_REDUCED if reduced else _FIND, parameters, prepare=True):
         session_id, sha, raw, chars, rules, stored_at = row[:6]
         manifest_id, ordinal, role, kind, occurred_at, created_at, principal_id = row[6:13]
         reduction = Reduction(sha, *row[13:]) if reduced and row[14] is not None else None

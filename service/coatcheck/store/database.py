@@ -30,7 +30,8 @@ _CLAIM: LiteralString = """
     SELECT set_config('role', %(role)s, true),
            set_config('app.tenant_id', %(tenant_id)s, true),
            set_config('app.acl', CAST(CAST(%(acl)s AS text[]) AS text), true),
-           set_config('transaction_read_only', %(read_only)s, true)
+           set_config('transaction_read_only', %(read_only)s, true),
+           set_config('plan_cache_mode', %(plans)s, true)
 """
 
 
@@ -87,9 +88,13 @@ class Database:
             raise
         return database
 
-    async def read(self, scope: Scope, work: Callable[[ReadTransaction], Awaitable[T]]) -> T:
-        """Runs the work in a read-only transaction under the scope. Raises StoreUnavailable."""
-        claim = _claim("coatcheck_app", str(scope.tenant_id), scope.acl, read_only=True)
+    async def read(self, scope: Scope, work: Callable[[ReadTransaction], Awaitable[T]], *, plan_once: bool = False) -> T:
+        """Runs the work in a read-only transaction under the scope. Raises StoreUnavailable.
+
+        ``plan_once``: what is prepared is planned at its first use on a connection and no more, whatever its parameters are. For
+        statements that row security makes long to plan, and whose best plan is always the same.
+        """
+        claim = _claim("coatcheck_app", str(scope.tenant_id), scope.acl, read_only=True, plan_once=plan_once)
         return await self._attempts(claim, lambda connection: work(ReadTransaction(scope, connection)))
 
     async def write(self, scope: Scope, work: Callable[[WriteTransaction], Awaitable[T]]) -> T:
@@ -148,5 +153,13 @@ class Database:
             return result
 
 
-def _claim(role: str, tenant_id: str, acl: tuple[str, ...], *, read_only: bool = False) -> dict[str, object]:
-    return {"role": role, "tenant_id": tenant_id, "acl": list(acl), "read_only": "on" if read_only else "off"}
+def _claim(
+    role: str, tenant_id: str, acl: tuple[str, ...], *, read_only: bool = False, plan_once: bool = False
+) -> dict[str, object]:
+    return {
+        "role": role,
+        "tenant_id": tenant_id,
+        "acl": list(acl),
+        "read_only": "on" if read_only else "off",
+        "plans": "force_generic_plan" if plan_once else "auto",
+    }
