@@ -13,7 +13,7 @@ _TOKEN = re.compile(
     r"(?P<placeholder>" + PLACEHOLDER.pattern + r")"
     rf"|(?P<han>[{HAN}])"
     r"|(?P<question>[?？])"
-    rf"|(?P<chunk>[^\s{HAN}?？]+)"
+    rf"|(?P<chunk>(?:[^\s{HAN}?？\[]|(?!{PLACEHOLDER.pattern})\[)+)"
 )
 _EDGE = ".,;:!()[]{}\"'`*«»“”„‘’…，。；：！、（）【】「」『』《》—–|"
 _CLAUSE_ENDS = ".,;:!—–，。；：！、"

@@ -201,8 +201,12 @@ _CHINESE: tuple[tuple[FactKind, str], ...] = (
 )
 CHINESE = re.compile("|".join(f"(?P<k{number}>{words})" for number, (_, words) in enumerate(_CHINESE)))
 
-CHINESE_FILLERS = re.compile(r"已经|非常|真的|的确|然后|那么|的话|谢谢|好的|大家|的|了|啊|吧|呀|嘛|哦|嗯|就|也|很")
-"""What may go from within a Chinese clause. It has no spaces, so that any other character that goes may leave another word."""
+CHINESE_FILLERS = re.compile(
+    r"^谢谢(?:大家)?$|^好的$|已经|非常|(?<![认天逼当])真的|(?<!目)的确(?![定认切])|(?<![当虽自既必突忽仍显竟])然后|那么|(?<![我你他她它们])的话|"
+    r"(?<![目标似有])的|了(?![解结不])|啊|(?<![酒网贴])吧|呀|嘛|哦|嗯|(?<![成将迁屈])就(?![绪业职任近地座算医读诊])|也(?!许)|很"
+)
+"""What may go from within a Chinese clause. It has no spaces, so that any other character that goes may leave another word; and
+these go only where they are no part of one (``了`` of ``了解``) and say nothing (``好的`` as an answer, not in ``更好的方案``)."""
 
 COMMON = frozenset(
     (
