@@ -27,7 +27,7 @@ _BINDING = frozenset(
     (FactKind.NEGATION, FactKind.HEDGE, FactKind.MODAL, FactKind.CONDITION, FactKind.QUANTITY, FactKind.RELATION)
 )  # fmt: skip
 """Kinds that are nothing without their clause."""
-_OBLIGING = frozenset(("have", "has", "had", "having"))
+OBLIGING = frozenset(("have", "has", "had", "having"))
 """Modals before "to", and nothing without it."""
 _BESIDE = 2
 """Words before and after a number that go with it: ``limit`` and ``ms`` in "the limit is 5 ms"."""
@@ -47,11 +47,16 @@ def facts(text: str, read: Sequence[Token]) -> list[Fact]:
     """The recognised facts of a text, in their order; ``read`` are its tokens."""
     found: list[Fact] = []
     for clause in clauses(read):
-        found += _of_clause(clause)
+        found += of_clause(clause)
     found += [
         Fact(FactKind.QUOTED, next(group for group in match.groups() if group is not None)) for match in _QUOTED.finditer(text)
     ]
     return found
+
+
+def quoted(text: str) -> list[tuple[int, int]]:
+    """Where the quoted names of a text stand, their quotes included."""
+    return [match.span() for match in _QUOTED.finditer(text)]
 
 
 def phrases(read: Sequence[Token]) -> Iterator[str]:
@@ -65,13 +70,13 @@ def phrases(read: Sequence[Token]) -> Iterator[str]:
 def kind_of_token(token: Token) -> FactKind:
     """What a token is when it stands alone: for the reason of a refusal, too dear for every token of every text."""
     text = token.text
-    word = _word(text)
+    word = word_of(text)
     if token.kind == "placeholder":
         return FactKind.PLACEHOLDER
     if token.kind == "han":
         match = CHINESE.fullmatch(text)
         return FactKind.WORD if match is None else kind_of_chinese(match)
-    named = kind_of_word(word) if _is_fact(token, word) else FactKind.WORD
+    named = kind_of_word(word) if is_fact(token, word) else FactKind.WORD
     if named is not None:
         return named
     shown = evidence.find(text, text.lower())
@@ -82,7 +87,8 @@ def kind_of_token(token: Token) -> FactKind:
     return FactKind.IDENTIFIER if _IDENTIFIER.search(text) else FactKind.NAME
 
 
-def _of_clause(clause: Sequence[Token]) -> list[Fact]:
+def of_clause(clause: Sequence[Token]) -> list[Fact]:
+    """The facts of one clause, quoted names left aside; a CLAUSE among them where the clause's words may not go either."""
     found: list[Fact] = []
     chinese = "".join(token.text for token in clause if token.kind == "han")
     binds = False
@@ -92,16 +98,16 @@ def _of_clause(clause: Sequence[Token]) -> list[Fact]:
         if token.kind == "question":
             found.append(Fact(FactKind.QUESTION, "?"))
             continue
-        word = _word(token.text)
-        if word in _OBLIGING and place + 1 < len(clause) and _word(clause[place + 1].text) == "to":
+        word = word_of(token.text)
+        if word in OBLIGING and place + 1 < len(clause) and word_of(clause[place + 1].text) == "to":
             binds = True
             found.append(Fact(FactKind.MODAL, "have to"))
             continue
-        if not _is_fact(token, word):
+        if not is_fact(token, word):
             continue
         kind = kind_of_word(word) if token.kind == "chunk" else FactKind.PLACEHOLDER
         if kind is None:
-            counts = _COUNTS.match(token.text) is not None
+            counts = counts_something(token)
             binds = binds or (counts and bool(chinese))
             found.append(Fact(FactKind.IDENTIFIER, token.text, _beside(clause, place) if counts and not chinese else ()))
         else:
@@ -111,12 +117,12 @@ def _of_clause(clause: Sequence[Token]) -> list[Fact]:
         binds = True
         found.append(Fact(kind_of_chinese(match), match[0]))
     if binds:
-        spaced = [token.text for token in clause if token.kind in ("chunk", "placeholder") and _says_something(token)]
+        spaced = [token.text for token in clause if token.kind in ("chunk", "placeholder") and says_something(token)]
         found.append(Fact(FactKind.CLAUSE, CHINESE_FILLERS.sub("", chinese), tuple(spaced)))
     return found
 
 
-def _is_fact(token: Token, word: str) -> bool:
+def is_fact(token: Token, word: str) -> bool:
     """Whether a chunk or a placeholder may not go: a word that does something, an identifier or number, a name."""
     if token.kind == "placeholder" or kind_of_word(word) is not None:
         return True
@@ -125,22 +131,35 @@ def _is_fact(token: Token, word: str) -> bool:
 
 def _beside(clause: Sequence[Token], place: int) -> tuple[str, ...]:
     """The nearest words that say something before a number, then those after it."""
-    return (*reversed(_nearest(clause, range(place - 1, -1, -1))), "|", *_nearest(clause, range(place + 1, len(clause))))
+    before, after = beside(clause, place)
+    return (*(clause[near].text for near in reversed(before)), "|", *(clause[near].text for near in after))
 
 
-def _nearest(clause: Sequence[Token], places: range) -> list[str]:
-    words: list[str] = []
+def beside(clause: Sequence[Token], place: int) -> tuple[list[int], list[int]]:
+    """The places of the words that go with a number: before it and after it, the nearest first."""
+    return _nearest(clause, range(place - 1, -1, -1)), _nearest(clause, range(place + 1, len(clause)))
+
+
+def _nearest(clause: Sequence[Token], places: range) -> list[int]:
+    found: list[int] = []
     for place in places:
-        if len(words) == _BESIDE:
+        if len(found) == _BESIDE:
             break
-        if clause[place].kind == "chunk" and _says_something(clause[place]):
-            words.append(clause[place].text)
-    return words
+        if clause[place].kind == "chunk" and says_something(clause[place]):
+            found.append(place)
+    return found
 
 
-def _says_something(token: Token) -> bool:
-    return token.kind == "placeholder" or _word(token.text) not in COMMON
+def counts_something(token: Token) -> bool:
+    """Whether a word is a number, with its sign or currency."""
+    return _COUNTS.match(token.text) is not None
 
 
-def _word(text: str) -> str:
+def says_something(token: Token) -> bool:
+    """Whether a word may not go from a clause whose words are bound."""
+    return token.kind == "placeholder" or word_of(token.text) not in COMMON
+
+
+def word_of(text: str) -> str:
+    """As the lexicon has it."""
     return text.lower().replace("’", "'")
