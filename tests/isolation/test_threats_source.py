@@ -47,7 +47,14 @@ MAY_TOUCH = {
 """Who touches files, all of them at places that the settings name."""
 
 DESERIALISES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "jsonpickle", "msgpack"}
-READS_WEIGHTS = {"models.entailment", "models.gliclass_loading", "models.pretrained", "models.seq2seq", "models.torch_runtime"}
+READS_WEIGHTS = {
+    "models.entailment",
+    "models.gliclass_loading",
+    "models.pretrained",
+    "models.seq2seq",
+    "models.token_classifier",
+    "models.torch_runtime",
+}
 """Who may use torch, whose own reader takes pickles: they have weights read from safetensors alone, by the libraries."""
 EXECUTES = {"eval", "exec", "compile", "__import__"}
 LOADS_YAML = {"load", "load_all", "unsafe_load", "full_load"}
