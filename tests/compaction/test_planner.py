@@ -459,4 +459,4 @@ def test_text_that_no_embedder_can_read_is_warned_of(redactor: Redactor) -> None
 
 
 def test_the_planner_is_told_its_revisions(planner: Planner, redactor: Redactor) -> None:
-    assert planner.revisions == {"pipeline": "4", "policy": shipped().revision, "redaction": redactor.revision}
+    assert planner.revisions == {"pipeline": "5", "policy": shipped().revision, "redaction": redactor.revision}

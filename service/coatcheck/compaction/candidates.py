@@ -9,7 +9,15 @@ from coatcheck.compaction import evidence, lexicon
 from coatcheck.compaction.lexicon import Signal
 from coatcheck.compaction.quotable import Quotable
 from coatcheck.compaction.requests import asks
-from coatcheck.compaction.weights import focus_weight, heaviest, identifier_weight, line_weight, signal_weight
+from coatcheck.compaction.weights import (
+    LISTING_SHARE,
+    focus_weight,
+    heaviest,
+    identifier_weight,
+    is_listing,
+    line_weight,
+    signal_weight,
+)
 from coatcheck.domain.messages import PartKind
 from coatcheck.domain.values import value
 
@@ -97,7 +105,7 @@ def by_identifier(quotables: Sequence[Quotable]) -> list[Candidate]:
         if most < 0:
             continue
         recency = _RECENCY_BONUS * (order + 1) / len(quotables)
-        score = identifier_weight(most) or _FIRST_LINE
+        score = (identifier_weight(most) or _FIRST_LINE) * (LISTING_SHARE if is_listing(quotable.text[start:end]) else 1)
         rank = {"user": 4, "assistant": 2}.get(quotable.role, 0)
         found.append(Candidate(score + recency + rank, quotable, start, end, start, start, state_matters=True))
     return found

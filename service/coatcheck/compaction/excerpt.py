@@ -1,4 +1,4 @@
-"""The deterministic overview: where the window begins, where it ends, and which tools it used, in the window's own words."""
+"""The deterministic overview in the window's own words: where it begins and ends, its tools, its files, commands and topics."""
 
 from __future__ import annotations
 
@@ -6,22 +6,30 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from coatcheck.compaction import landmarks, topics
 from coatcheck.compaction.instructions import reads_like_an_instruction
+from coatcheck.compaction.landmarks import Landmark
 from coatcheck.compaction.navigation import Overview
 from coatcheck.compaction.quotable import Quotable, with_state
 from coatcheck.compaction.quoting import one_line, shorten
 from coatcheck.domain.messages import PartKind
 
 _TOOLS_NAMED = 4
+_TOPICS_NAMED = 8
+_LONGEST_QUOTE_CHARS = 100
+_FILES_SHARE = 0.75
+"""Of what the other pieces leave, what the files take where commands follow."""
 _SCAN_CHARS = 2_000
 _LEAST_WORDY_CHARS = 8
+_ANNOUNCES = (":", "：")
+"""A line that ends so says what comes: "Here is the issue:"."""
 _ONLY_MARKUP = re.compile(r"[\W\d_]*|<[^<>]{1,100}>(?:.*</[^<>]{1,100}>)?")
 
 
 def excerpt(quotables: Sequence[Quotable], tool_names: Iterable[str], max_chars: int) -> Overview:
     """Quotes the first line of the user's and the last message of the assistant's, as far as they may be quoted."""
     tools = _tools(tool_names)
-    room = max(20, (max_chars - len(tools)) // 2 - 20)
+    room = max(20, min(_LONGEST_QUOTE_CHARS, (max_chars - len(tools)) // 2 - 20))
     begins = _first(quotables, room)
     ends = _last(quotables, room)
     pieces: list[str] = []
@@ -34,7 +42,31 @@ def excerpt(quotables: Sequence[Quotable], tool_names: Iterable[str], max_chars:
         shas.append(ends[0].sha256)
     if tools:
         pieces.append(tools)
-    return Overview(shorten("; ".join(pieces), max_chars), "excerpt", tuple(shas))
+    programs = landmarks.programs(quotables)
+    for label, named in (
+        ("files", landmarks.files(quotables)),
+        ("ran", programs),
+        ("about", topics.topics(quotables)[:_TOPICS_NAMED]),
+    ):
+        left = max_chars - len("; ".join(pieces)) - 2
+        listed = _listed(label, named, int(left * _FILES_SHARE) if label == "files" and programs else left)
+        if listed:
+            pieces.append(f"{label}: {', '.join(landmark.name for landmark in listed)}")
+            shas += [landmark.sha256 for landmark in listed]
+    return Overview(shorten("; ".join(pieces), max_chars), "excerpt", tuple(dict.fromkeys(shas)))
+
+
+def _listed(label: str, named: Sequence[Landmark], room: int) -> list[Landmark]:
+    """The first that fit; none where they read like an instruction together."""
+    listed: list[Landmark] = []
+    room -= len(label) + 2
+    for landmark in named:
+        if len(landmark.name) + 2 > room:
+            break
+        room -= len(landmark.name) + 2
+        listed.append(landmark)
+    together = " ".join(landmark.name for landmark in listed)
+    return [] if reads_like_an_instruction(together, "tool") else listed
 
 
 def _first(quotables: Sequence[Quotable], room: int) -> tuple[Quotable, str] | None:
@@ -58,8 +90,11 @@ def _last(quotables: Sequence[Quotable], room: int) -> tuple[Quotable, str] | No
 
 def _quote(quotable: Quotable, room: int) -> str | None:
     """The first line that says something and may be quoted."""
-    for raw in quotable.text[:_SCAN_CHARS].split("\n"):
+    lines = quotable.text[:_SCAN_CHARS].split("\n")
+    for place, raw in enumerate(lines):
         line = one_line(raw).lstrip("#>*-•` ")
+        if line.endswith(_ANNOUNCES):
+            line = one_line(f"{line} {' '.join(lines[place + 1 : place + 4])}")
         if (
             len(line) >= _LEAST_WORDY_CHARS
             and not _ONLY_MARKUP.fullmatch(line)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from coatcheck.compaction import candidates
+from coatcheck.compaction import calls, candidates
 from coatcheck.compaction.candidates import Candidate
 from coatcheck.compaction.instructions import reads_like_an_instruction
 from coatcheck.compaction.navigation import line_cost
@@ -136,17 +136,31 @@ class _Selection:
         line = one_line(quotable.text[candidate.start : end])
         if reads_like_an_instruction(line, quotable.role):
             return None
-        if quotable.role == "tool" and len(line) < _WORDY_CHARS:  # "Exit code 1" says little without what follows
+        # "Exit code 1" and a user's "Here is the issue:" say little without what follows. What a tool announces is anybody's.
+        if len(line) < _WORDY_CHARS if quotable.role == "tool" else line.endswith((":", "：")):
             following = one_line(quotable.text[end : end + _FOLLOWING_CHARS])
             if following and not reads_like_an_instruction(f"{line} {following}", quotable.role):
                 line = f"{line} {following}"
         before = one_line(quotable.text[candidate.start : candidate.hit_start])
         line = line.lstrip("#>*-•|` ")
-        if quotable.kind is PartKind.TOOL_CALL and quotable.source:
-            line = f"{one_line(quotable.source[:80])} {line}"
         width = self._line_chars - HASH_DIGITS - len(quotable.role) - 3
+        if quotable.kind is PartKind.TOOL_CALL:
+            return self._of_call(candidate, line, before, width)
         shown = around(line, min(len(before), len(line)), min(len(before) + 20, len(line)), width)
         return shorten(with_state(quotable, shown), width) if candidate.state_matters else shown
+
+    def _of_call(self, candidate: Candidate, line: str, before: str, width: int) -> str:
+        """The tool and what it was called on, then what was found in the call where that is something else."""
+        quotable = candidate.quotable
+        tool = f"{one_line(quotable.source[:80])} " if quotable.source else ""
+        told = calls.describe(quotable.text)
+        found = one_line(quotable.text[candidate.hit_start : candidate.hit_end])
+        if told is None or reads_like_an_instruction(told, quotable.role):
+            return around(tool + line, len(tool) + min(len(before), len(line)), len(tool) + min(len(before) + 20, len(line)), width)
+        said = shorten(tool + told, width if found in told else width // 2)
+        if found in told:
+            return said
+        return f"{said} {around(line, min(len(before), len(line)), min(len(before) + 20, len(line)), width - len(said) - 1)}"
 
     def _take(self, candidate: Candidate, said: str) -> None:
         quotable = candidate.quotable

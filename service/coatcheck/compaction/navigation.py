@@ -21,7 +21,7 @@ _SHORTEST_NAME_CHARS = 8
 _LEAST_OVERVIEW_CHARS = 40
 _HTTP_NEEDS_CHARS = 240
 """What must be left after the line with the HTTP routes: else they would crowd out what they lead to."""
-_OVERVIEW_SHARE = 0.22
+_OVERVIEW_SHARE = 0.34
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ from coatcheck.domain.segments import Reduction
 
 __all__ = ["HandoffIdentity", "PlanRequest", "Planner", "handoff_candidates", "render_handoff"]
 
-PIPELINE_REVISION = "4"
+PIPELINE_REVISION = "5"
 """Rises with every change in code of what protects, what a gate lets through, where text is cut or what a handoff quotes."""
 
 _LEAST_HANDOFF_CHARS = 600

@@ -25,6 +25,8 @@ _STRONG_ERROR_BONUS = 36
 _SECOND_SIGNAL_BONUS = 6
 _CODE_SHARE = 0.4
 """What a line of source code weighs, in a listing or a call: ``except ValueError:`` reports no error, a comment decides nothing."""
+LISTING_SHARE = 0.25
+"""What a line of a listing weighs for its identifiers: it says little outside of its file, whose name stands elsewhere."""
 _FOCUS_BASE, _FOCUS_SHARE = 40, 80
 _IDENTIFIER_BASE, _IDENTIFIER_EACH = 40, 2
 
@@ -87,6 +89,11 @@ def focus_weight(found: int, terms: int) -> float:
 def identifier_weight(identifiers: int) -> float:
     """The weight of a line for its identifiers alone."""
     return _IDENTIFIER_BASE + _IDENTIFIER_EACH * identifiers if identifiers else 0.0
+
+
+def is_listing(line: str) -> bool:
+    """Whether it is a numbered line of a file, or a line of a diff."""
+    return _LISTING.match(line) is not None
 
 
 @cache
