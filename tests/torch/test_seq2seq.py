@@ -14,8 +14,7 @@ from coatcheck.domain.errors import RefusedToStart, StageUnavailable
 from coatcheck.models import pretrained, sentences
 from coatcheck.models.seq2seq import Seq2SeqSummariser
 from tests.torch import tiny_transformers as tiny
-
-pytest.importorskip("torch")
+from tests.torch.tiny import bert_tokenizer
 
 TEXTS = [tiny.TEXT, "", "the deploy failed twice .", tiny.TEXT]
 
@@ -27,17 +26,17 @@ def budget(seconds: float = 60) -> Budget:
 def test_the_same_texts_give_the_same_overview_within_its_length(tmp_path: Path) -> None:
     tiny.summariser(tmp_path)
 
-    first = Seq2SeqSummariser(tmp_path).summarise(TEXTS, 300, budget())
+    first = Seq2SeqSummariser(tmp_path, revision="tiny@1").summarise(TEXTS, 300, budget())
 
     assert first
     assert len(first) <= 300
-    assert Seq2SeqSummariser(tmp_path).summarise(TEXTS, 300, budget()) == first
+    assert Seq2SeqSummariser(tmp_path, revision="tiny@1").summarise(TEXTS, 300, budget()) == first
     assert not {"[CLS]", "[SEP]", "[PAD]"} & set(first.split())
 
 
 def test_a_long_window_is_read_in_parts_the_first_and_the_newest_none_of_them_cut_off(tmp_path: Path) -> None:
     tiny.summariser(tmp_path, task={"prefix": "the deploy : "})
-    summariser = Seq2SeqSummariser(tmp_path, max_parts=3)
+    summariser = Seq2SeqSummariser(tmp_path, revision="tiny@1", max_parts=3)
     model, tokenizer = summariser._model()
     read: list[str] = []
 
@@ -58,7 +57,7 @@ def test_a_long_window_is_read_in_parts_the_first_and_the_newest_none_of_them_cu
 def test_half_a_sentence_is_left_out(tmp_path: Path) -> None:
     """The tiny model never ends by itself: what it says last is cut off, and so is no sentence."""
     tiny.summariser(tmp_path)
-    summariser = Seq2SeqSummariser(tmp_path)
+    summariser = Seq2SeqSummariser(tmp_path, revision="tiny@1")
     model, _ = summariser._model()
     model.generation_config.eos_token_id = None
     model.generation_config.forced_eos_token_id = None
@@ -75,29 +74,31 @@ def test_half_a_sentence_is_left_out(tmp_path: Path) -> None:
 def test_time_is_kept_between_parts_and_within_one(tmp_path: Path) -> None:
     tiny.summariser(tmp_path)
     moments = iter(range(1_000))
+    clocked = Budget(UUID(int=1), 3.5, monotonic=lambda: float(next(moments)))
+    summariser = Seq2SeqSummariser(tmp_path, revision="tiny@1")
 
     with pytest.raises(StageUnavailable, match="late"):
-        Seq2SeqSummariser(tmp_path).summarise(TEXTS * 10, 300, Budget(UUID(int=1), 3.5, monotonic=lambda: float(next(moments))))
+        summariser.summarise(TEXTS * 10, 300, clocked)
     with pytest.raises(StageUnavailable, match="late"):
-        Seq2SeqSummariser(tmp_path).summarise(TEXTS, 300, budget(0))
+        summariser.summarise(TEXTS, 300, budget(0))
 
 
 def test_nothing_said_is_no_overview(tmp_path: Path) -> None:
     tiny.summariser(tmp_path)
 
     with pytest.raises(StageUnavailable):
-        Seq2SeqSummariser(tmp_path).summarise(["", " "], 300, budget())
+        Seq2SeqSummariser(tmp_path, revision="tiny@1").summarise(["", " "], 300, budget())
 
 
 def test_a_folder_without_a_model_is_refused_and_one_without_all_weights_is_no_model(tmp_path: Path) -> None:
     with pytest.raises(RefusedToStart):
-        Seq2SeqSummariser(tmp_path)
+        Seq2SeqSummariser(tmp_path, revision="tiny@1")
 
     model = tiny.summariser(tmp_path)
     decoder_alone = {name: weight for name, weight in model.state_dict().items() if "encoder.layers" not in name}
     model.save_pretrained(tmp_path, state_dict=decoder_alone)
     with pytest.raises(StageUnavailable, match="lacks"):
-        Seq2SeqSummariser(tmp_path).summarise(TEXTS, 300, budget())
+        Seq2SeqSummariser(tmp_path, revision="tiny@1").summarise(TEXTS, 300, budget())
 
 
 @pytest.mark.parametrize("kind", ["t5", "mt5"])
@@ -107,7 +108,7 @@ def test_a_checkpoint_without_the_embeddings_that_its_decoder_shares_is_no_model
     from transformers import MT5Config, MT5ForConditionalGeneration, T5Config, T5ForConditionalGeneration
 
     torch.manual_seed(1)
-    words = tiny.tokenizer(letters=False, pair=False)
+    words = bert_tokenizer([tiny.TEXT])
     shape = {"d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 1, "num_heads": 2, "vocab_size": len(words)}
     made: Any = (
         T5ForConditionalGeneration(T5Config(**shape, decoder_start_token_id=0))

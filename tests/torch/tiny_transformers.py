@@ -1,41 +1,18 @@
-"""Tiny real checkpoints in folders, as their libraries write them: random weights, a tokenizer over the words of a text."""
+"""Tiny classifiers and summarisers in folders, as their library writes them, with random weights."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from tests.torch.tiny import bert_tokenizer
 
 TEXT = (
     "the cache works well and the queue does not work at all . alice owns the staging service , it listens on port 8443 ! "
     "is it quiet in the garden ? no , it is loud there : the deploy of monday failed twice because the disk was full"
 )
-WORDS = tuple(dict.fromkeys(re.findall(r"\w+|[^\w\s]", TEXT)))
 NLI = ("entailment", "neutral", "contradiction")
-
-
-def tokenizer(words: Iterable[str] = WORDS, *, letters: bool = True, pair: bool = True) -> Any:
-    """BERT's kind: lower case, words, then letters."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
-
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]
-    if letters:
-        alphabet = "abcdefghijklmnopqrstuvwxyz0123456789"
-        vocabulary += [*alphabet, *(f"##{letter}" for letter in alphabet), "[", "]", "/", "<", ">"]
-    numbers = {word: number for number, word in enumerate(dict.fromkeys(vocabulary))}
-    made = Tokenizer(models.WordPiece(numbers, unk_token="[UNK]"))
-    made.normalizer = normalizers.BertNormalizer(lowercase=True)
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1" if pair else None,
-        special_tokens=[("[CLS]", numbers["[CLS]"]), ("[SEP]", numbers["[SEP]"])],
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]"
-    )
 
 
 def classifier(folder: Path, labels: Sequence[str] = NLI, *, positions: int = 128, seed: int = 7, roberta: bool = False) -> Any:
@@ -44,7 +21,7 @@ def classifier(folder: Path, labels: Sequence[str] = NLI, *, positions: int = 12
     from transformers import BertConfig, BertForSequenceClassification, RobertaConfig, RobertaForSequenceClassification
 
     torch.manual_seed(seed)
-    words = tokenizer()
+    words = bert_tokenizer([TEXT])
     named = {"id2label": dict(enumerate(labels)), "label2id": {label: number for number, label in enumerate(labels)}}
     shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
     sizes = {"vocab_size": len(words), "initializer_range": 0.6, **shape, **named}
@@ -75,7 +52,7 @@ def summariser(folder: Path, *, positions: int = 64, seed: int = 3, task: dict[s
     from transformers import BartConfig, BartForConditionalGeneration
 
     torch.manual_seed(seed)
-    words = tokenizer(letters=False, pair=False)
+    words = bert_tokenizer([TEXT])
     config = BartConfig(
         vocab_size=len(words), d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=2,
         encoder_ffn_dim=64, decoder_ffn_dim=64, max_position_embeddings=positions, pad_token_id=words.pad_token_id,

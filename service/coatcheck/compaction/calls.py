@@ -12,14 +12,10 @@ from collections.abc import Iterator
 from coatcheck.compaction.quoting import one_line
 from coatcheck.domain.values import value
 
-COMMANDS = frozenset(("command", "cmd", "commands", "script"))
-FILES = frozenset(
-    ("file_path", "path", "filename", "file", "notebook_path", "absolute_path", "target_file", "files", "paths", "patch")
-)
-_OTHERS = frozenset(("pattern", "query", "url", "description", "symbol", "glob"))
-_TOLD = re.compile(
-    '"(' + "|".join(sorted(COMMANDS | FILES | _OTHERS)) + r')"\s{0,3}:\s{0,3}(?:\[\s{0,40})?"((?:[^"\\]|\\.){1,400})'
-)
+COMMANDS = ("command", "cmd", "commands", "script")
+FILES = ("file_path", "path", "filename", "file", "notebook_path", "absolute_path", "target_file", "files", "paths", "patch")
+_OTHERS = ("pattern", "query", "url", "description", "symbol", "glob")
+_TOLD = re.compile('"(' + "|".join((*COMMANDS, *FILES, *_OTHERS)) + r')"\s{0,3}:\s{0,3}(?:\[\s{0,40})?"((?:[^"\\]|\\.){1,400})')
 _PATCHED = re.compile(r"\*\*\* (?:Update|Add|Delete) File: ([^\n\\]{1,300})")
 _READ_CHARS = 4_000
 _VALUES_TOLD = 2

@@ -30,16 +30,14 @@ _PASSED_OVER = frozenset(("cd", "export", "set", "source", ".", "#", "sleep", "e
 _TEXT_CHARS = 4_000
 _COMMAND_CHARS = 400
 _LONGEST_NAME = 60
-_ENDINGS = frozenset(
-    (
-        "py", "pyi", "ipynb", "js", "mjs", "cjs", "ts", "tsx", "jsx", "json", "jsonl", "yaml", "yml", "toml", "ini", "cfg", "conf",
-        "env", "lock", "md", "rst", "txt", "csv", "tsv", "sql", "sh", "bash", "go", "rs", "c", "h", "cc", "cpp", "hpp", "java",
-        "kt", "rb", "php", "swift", "cs", "html", "htm", "css", "scss", "xml", "log", "proto", "tf", "gradle", "ex", "exs", "heex",
-        "erl", "hs", "lua", "pl", "r", "scala", "vue", "svelte", "patch", "diff", "pdf", "png", "jpg", "svg", "db", "sqlite",
-        "parquet",
-    )
+_ENDINGS = (
+    "py", "pyi", "ipynb", "js", "mjs", "cjs", "ts", "tsx", "jsx", "json", "jsonl", "yaml", "yml", "toml", "ini", "cfg", "conf",
+    "env", "lock", "md", "rst", "txt", "csv", "tsv", "sql", "sh", "bash", "go", "rs", "c", "h", "cc", "cpp", "hpp", "java",
+    "kt", "rb", "php", "swift", "cs", "html", "htm", "css", "scss", "xml", "log", "proto", "tf", "gradle", "ex", "exs", "heex",
+    "erl", "hs", "lua", "pl", "r", "scala", "vue", "svelte", "patch", "diff", "pdf", "png", "jpg", "svg", "db", "sqlite",
+    "parquet",
 )  # fmt: skip
-_ENDING = re.compile(r"\.(?<=[\w-]\.)(?:" + "|".join(sorted(_ENDINGS, key=len, reverse=True)) + r")(?![\w/-]|\.\w)")
+_ENDING = re.compile(r"\.(?<=[\w-]\.)(?:" + "|".join(_ENDINGS) + r")(?![\w/-]|\.\w)")
 _BEFORE_ENDING = re.compile(r"[\w@+.-]{1,60}\Z")
 _SETTING = re.compile(r"[A-Z_]{2,40}=\S*")
 _ARGUMENT = re.compile(r"[a-z][\w:.-]{1,24}")

@@ -43,15 +43,13 @@ class _Opinion(NamedTuple):
 class CrossEncoderEntailment:
     """EntailmentGate port. Pairs are read one at a time, unpadded, so that a verdict does not depend on its neighbours."""
 
-    def __init__(
-        self, folder: Path, *, labels: Sequence[str] | None = None, revision: str | None = None, max_tokens: int | None = None
-    ) -> None:
+    def __init__(self, folder: Path, *, revision: str, labels: Sequence[str] | None = None, max_tokens: int | None = None) -> None:
         """``labels`` name the outputs in their order where the checkpoint does not; ``max_tokens`` is the longest pair read, where
-        the checkpoint does not say it. Raises RefusedToStart for a folder without weights, and for labels that leave it open
+        the checkpoint does not say it. Raises RefusedToStart for a folder without a model, and for labels that leave it open
         which one is entailment. The weights are loaded by the first judgement.
         """
         self._entailment_at, self._outputs = entailment_at(pretrained.config_of(folder), labels)
-        self.revision = revision or pretrained.revision_of(folder)
+        self.revision = revision
         self._folder = folder
         self._max_tokens = max_tokens
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""A checkpoint of the transformers library in a local folder: what it says of itself, its revision, and that it is whole.
+"""A checkpoint of the transformers library in a local folder: what it says of itself, and that it is whole.
 
 Nothing is looked for outside of the folder, no code of it is run, and weights are read as safetensors alone: other formats can
 hold code.
@@ -6,14 +6,13 @@ hold code.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from coatcheck.domain.errors import RefusedToStart, StageUnavailable
-from coatcheck.models.packaged import file_sha256
+from coatcheck.models import torch_runtime
 
 LOCAL_ONLY: Mapping[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 _LONGEST_SEEN = 100_000
@@ -24,34 +23,21 @@ _DEFAULT_TOKENS = 512
 
 
 def config_of(folder: Path) -> Mapping[str, Any]:
-    """The checkpoint's configuration. Raises RefusedToStart where the folder holds none, or no weights that may be read."""
+    """The checkpoint's configuration. Raises RefusedToStart where the folder holds none."""
     try:
         config = json.loads((folder / "config.json").read_bytes())
     except (OSError, ValueError) as error:
         raise RefusedToStart(f"{folder} holds no model: its config.json cannot be read.") from error
     if not isinstance(config, dict):
         raise RefusedToStart(f"{folder} holds no model: its config.json is no object.")
-    if not weights_of(folder):
-        raise RefusedToStart(f"{folder} holds no weights in the safetensors format.")
     return config
-
-
-def weights_of(folder: Path) -> list[Path]:
-    """The files with the weights, in the order of their names."""
-    return sorted(folder.glob("model*.safetensors"))
-
-
-def revision_of(folder: Path) -> str:
-    """The folder's name, and the beginning of a hash over its weights."""
-    hashes = [file_sha256(path) for path in weights_of(folder)]
-    digest = hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
-    return f"{folder.resolve().name}@{digest[:12]}"
 
 
 def load_whole(from_pretrained: Callable[..., Any], folder: Path, stage: str) -> Any:
     """The model in 32 bits, ready to answer. Raises StageUnavailable where a weight is missing: the library would make one up."""
     import torch
 
+    torch_runtime.settle()
     model, report = from_pretrained(str(folder), dtype=torch.float32, use_safetensors=True, output_loading_info=True, **LOCAL_ONLY)
     lacking = [*report["missing_keys"], *report["mismatched_keys"]]
     if lacking:

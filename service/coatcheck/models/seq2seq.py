@@ -25,10 +25,10 @@ _SLACK_TOKENS = 8
 class Seq2SeqSummariser:
     """Summariser port. The same texts give the same overview."""
 
-    def __init__(self, folder: Path, *, revision: str | None = None, max_parts: int = MAX_PARTS) -> None:
-        """Raises RefusedToStart for a folder without weights. The weights are loaded by the first overview."""
+    def __init__(self, folder: Path, *, revision: str, max_parts: int = MAX_PARTS) -> None:
+        """Raises RefusedToStart for a folder without a model. The weights are loaded by the first overview."""
         self._config = pretrained.config_of(folder)
-        self.revision = revision or pretrained.revision_of(folder)
+        self.revision = revision
         self._folder = folder
         self._max_parts = max_parts
         self._lock = threading.Lock()
