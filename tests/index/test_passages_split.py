@@ -53,6 +53,21 @@ def test_passages_are_of_about_equal_size() -> None:
     assert max(sizes) - min(sizes) <= 5 * (TOKENS // 8 + 1)
 
 
+def test_a_cut_prefers_them_also_where_a_token_begins_with_the_space_before_it() -> None:
+    with_break = "aaaa " * 9 + "bbbb\n" + "cccc " * 12
+    without_break = "aaaa " * 7 + "bbbbccccdddd " + "eeee " * 12
+
+    breaks = [split(text, with_space(text), TOKENS)[1].start for text in (with_break, without_break)]
+
+    assert with_break[breaks[0]] == "\n"
+    assert without_break[breaks[1]] == " "
+
+
+def with_space(text: str) -> list[tuple[int, int]]:
+    """As SentencePiece's are where it marks a word's beginning in the place of the space."""
+    return [(start - 1 if text[max(0, start - 1)].isspace() else start, end) for start, end in word_offsets(text)]
+
+
 def test_a_cut_prefers_a_line_break_then_a_space() -> None:
     with_break = "aaaa " * 9 + "bbbb\n" + "cccc " * 12
     without_break = "aaaa " * 7 + "bbbbccccdddd " + "eeee " * 12

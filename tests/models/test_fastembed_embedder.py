@@ -15,8 +15,9 @@ from tokenizers import Tokenizer
 
 from coatcheck.domain.errors import StageUnavailable
 from coatcheck.index.passages import split
-from coatcheck.models.fastembed import BGE_PREFIX, FastembedEmbedder, Prefixes, hub_embedder, packaged_embedder
+from coatcheck.models.fastembed import FastembedEmbedder, hub_embedder, packaged_embedder
 from coatcheck.models.packaged import BGE_SMALL, locate
+from coatcheck.models.prefixes import BGE_PREFIX, Prefixes
 
 TEXTS = [
     "The database runs in Frankfurt.",

@@ -68,9 +68,9 @@ def _border(text: str, offsets: Sequence[tuple[int, int]], token: int) -> int:
     """How good a cut before this token is: 3 a line break, 2 white space, 1 the border of a word, 0 inside a word."""
     start = offsets[token][0]
     gap = text[offsets[token - 1][1] : start]
-    if "\n" in gap:
+    if "\n" in gap or text[start : start + 1] == "\n":
         return 3
-    if gap:
+    if gap or text[start : start + 1].isspace():
         return 2
     before, after = text[start - 1 : start], text[start : start + 1]
     return 0 if before.isalnum() and after.isalnum() and before.isascii() else 1

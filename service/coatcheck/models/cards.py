@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from coatcheck.domain.errors import CoatcheckError
 from coatcheck.models import registry
 from coatcheck.models.packaged import BGE_SMALL, MS_MARCO, PackagedModel, file_sha256, folder_of, verify
+from coatcheck.models.unlisted import make_known
 
 if TYPE_CHECKING:
     from coatcheck.domain.ports import Embedder, Reranker
@@ -99,5 +100,6 @@ def _licence(stage: str, name: str) -> str:
     from fastembed import TextEmbedding
     from fastembed.rerank.cross_encoder import TextCrossEncoder
 
+    make_known()
     listed = (TextEmbedding if stage == "embedder" else TextCrossEncoder).list_supported_models()
-    return next((str(model["license"]) for model in listed if model["model"] == name), "unknown")
+    return next((str(model["license"]) for model in listed if str(model["model"]).lower() == name.lower()), "unknown")

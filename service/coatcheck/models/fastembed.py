@@ -5,6 +5,8 @@ The library is imported, and the model loaded, when the first text is embedded: 
 
 from __future__ import annotations
 
+import hashlib
+import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,34 +17,17 @@ from coatcheck.domain.errors import StageUnavailable
 from coatcheck.models.native import native
 from coatcheck.models.one_by_one import OneByOne
 from coatcheck.models.packaged import BGE_SMALL, file_sha256
+from coatcheck.models.prefixes import BGE_PREFIX, Prefixes, prefixes_of
+from coatcheck.models.unlisted import make_known
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
     from tokenizers import Tokenizer
 
-BGE_PREFIX = "Represent this sentence for searching relevant passages: "
-"""What the model card of bge v1.5 puts before a short query; passages have none."""
 SPECIAL_TOKENS = 2
 THREADS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Prefixes:
-    """What a model was trained to see before a query and before a passage."""
-
-    query: str = ""
-    passage: str = ""
-
-
-# From the model cards; fastembed leaves these to the caller.
-_PREFIXES = {
-    "BAAI/bge-small-en": Prefixes(BGE_PREFIX),
-    "BAAI/bge-base-en": Prefixes(BGE_PREFIX),
-    "BAAI/bge-large-en": Prefixes(BGE_PREFIX),
-    "mixedbread-ai/mxbai-embed-large": Prefixes(BGE_PREFIX),
-    "snowflake/snowflake-arctic-embed": Prefixes(BGE_PREFIX),
-    "intfloat/multilingual-e5": Prefixes("query: ", "passage: "),
-}
+UNIT = 1e-3
+"""How far from one the length of a vector may be."""
 
 
 @dataclass(slots=True)
@@ -64,14 +49,15 @@ class FastembedEmbedder:
         dimensions: int,
         max_tokens: int,
         prefixes: Prefixes,
+        special_tokens: int = SPECIAL_TOKENS,
         threads: int = THREADS,
     ) -> None:
-        """``load`` is called once, at first use; ``max_tokens`` is the longest input, special tokens included."""
+        """``load`` is called once, at first use; ``max_tokens`` is the longest input, ``special_tokens`` included."""
         self.revision = revision
         self.weights = weights
         self.dimensions = dimensions
         self.threads = threads
-        self.input_tokens = max_tokens - SPECIAL_TOKENS - len(prefixes.passage)
+        self.input_tokens = max_tokens - special_tokens - len(prefixes.passage)
         self._load = load
         self._prefixes = prefixes
         self._texts = OneByOne(threads, "embed")
@@ -138,21 +124,37 @@ def hub_embedder(name: str, cache_dir: Path, *, local_files_only: bool, threads:
     from fastembed import TextEmbedding
 
     _silence_library()
+    make_known()
     try:
         embedding = TextEmbedding(name, cache_dir=str(cache_dir), threads=1, local_files_only=local_files_only)
     except (ValueError, OSError) as error:
         raise StageUnavailable(f"The embedding model {name} could not be loaded.") from error
     inner: Any = embedding.model
-    weights = Path(inner._model_dir) / inner.model_description.model_file
+    description = inner.model_description
+    files = [Path(inner._model_dir) / file for file in (description.model_file, *description.additional_files)]
     return FastembedEmbedder(
         lambda: embedding,
-        revision=f"{name}@{file_sha256(weights)[:12]}",
-        weights=weights,
+        revision=f"{name}@{_digest(files)[:12]}",
+        weights=files[-1],
         dimensions=embedding.embedding_size,
         max_tokens=inner.tokenizer.truncation["max_length"],
-        prefixes=next((prefixes for start, prefixes in _PREFIXES.items() if name.startswith(start)), Prefixes()),
+        prefixes=prefixes_of(name),
+        special_tokens=_special_tokens(inner.tokenizer),
         threads=threads,
     )
+
+
+def _digest(files: Sequence[Path]) -> str:
+    """Of all that a model is made of: a large one's weights lie beside its graph."""
+    digests = [file_sha256(file) for file in files]
+    return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
+
+
+def _special_tokens(tokenizer: Tokenizer) -> int:
+    """How many tokens come to a text's own, at most. SentencePiece begins with a mark of a word's beginning, also inside a word."""
+    from tokenizers.models import Unigram
+
+    return int(tokenizer.num_special_tokens_to_add(False)) + isinstance(tokenizer.model, Unigram)
 
 
 def _load(load: Callable[[], TextEmbedding]) -> _Loaded:
@@ -167,8 +169,10 @@ def _load(load: Callable[[], TextEmbedding]) -> _Loaded:
 
 
 def _vector(embed: Callable[[list[str]], Any], text: str) -> list[float]:
+    """Of length one: some models of the library are pooled and left as they are."""
     vector: list[float] = next(iter(embed([text]))).tolist()
-    return vector
+    length = math.hypot(*vector)
+    return vector if abs(length - 1) <= UNIT or length == 0 else [value / length for value in vector]
 
 
 def _silence_library() -> None:
