@@ -14,7 +14,9 @@ import httpx
 import pytest_asyncio
 import sqlalchemy as sa
 import structlog
+from prometheus_client.parser import text_string_to_metric_families
 
+from coatcheck.api.edge import DOORS, METHODS, PROBES, UNROUTED
 from coatcheck.app.compose import App
 from coatcheck.ops.logging import configure
 from coatcheck.store.engine import with_driver
@@ -25,6 +27,7 @@ from tests.isolation.town import Person, Town
 from tests.postgres import Postgres
 from tests.windows import request, window
 
+OPENAPI = Path(__file__).parents[2] / "docs" / "openapi.json"
 WORD = "canary-" + secret.word(16)
 """An ordinary word: kept in the tables, since that is what is asked for, and repeated nowhere else."""
 
@@ -147,6 +150,32 @@ async def test_T24_words_are_in_the_tables_and_in_no_point_file_log_line_or_metr
     assert WORD not in stream.getvalue() + metrics
     assert WORD not in "\n".join(map(repr, await everything(town.app.parts.index)))
     assert all(WORD.encode() not in path.read_bytes() for path in _files(town.app))
+
+
+async def test_T24_no_metric_tells_one_tenant_from_another(town: Town) -> None:
+    """Labels are names of our own code. ``tenant`` stands in them as part of a route's template and nowhere else."""
+    for person in (town.alice, town.dave, town.operator):
+        await person.compact(f"session {WORD}", window(mark=WORD))
+        for path in (f"/v1/sessions/{WORD}", f"/v1/{WORD}/{person.tenant_id}", f"/v1/admin/tenants/{person.tenant_id}/limits"):
+            await person.http.request(WORD.upper(), path)
+            await person.http.get(path, headers={"Authorization": f"Bearer ck_{person.tenant_id.hex}_{WORD}"})
+            await person.http.get(path)
+    text = (await town.alice.http.get("/metrics")).text
+
+    labels = {
+        (name, value)
+        for family in text_string_to_metric_families(text)
+        for one in family.samples
+        for name, value in one.labels.items()
+    }
+    ids = [one for person in town.everybody.values() for one in (person.tenant_id, person.principal_id)]
+    said = [str(one) for one in ids] + [one.hex for one in ids] + list(town.everybody) + [WORD, WORD.upper(), str(town.team_id)]
+    assert [one for one in said if one in text] == []
+    assert {name for name, _ in labels} <= {"method", "route", "status", "outcome", "stage", "kind", "limit", "legs", "le"}
+    assert {value for name, value in labels if name == "method"} <= METHODS | {"OTHER"}
+    routes = {value for name, value in labels if name == "route"}
+    assert "/v1/admin/tenants/{tenant_id}/limits" in routes
+    assert routes <= {*json.loads(OPENAPI.read_text())["paths"], *PROBES, *DOORS, UNROUTED}
 
 
 async def test_a_word_of_the_caller_is_no_id_of_a_tombstone(town: Town, postgres: Postgres, shared_database: str) -> None:
