@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 import hashlib
 import json
 import secrets
 from collections.abc import Callable
+from contextlib import AsyncExitStack
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -22,7 +26,8 @@ from coatcheck.identity.context import RequestContext
 from coatcheck.identity.credentials import new_api_key
 from coatcheck.identity.operations import EVERYTHING, MEMBER
 from coatcheck.identity.scopes import tenant_scope
-from coatcheck.store import directory, principals
+from coatcheck.memory.retention import Retention
+from coatcheck.store import directory, principals, runs
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.directory import ApiKeyRow, Tenant
 from tests import apps
@@ -285,6 +290,67 @@ async def test_a_secret_in_an_import_is_redacted(app: App, http: httpx.AsyncClie
     assert done["manifests"] == 1
     assert token not in shown.text
     assert any(warning["code"] == "redacted-again" for warning in done["warnings"])
+
+
+async def test_an_import_claims_no_time_to_come(app: App, http: httpx.AsyncClient) -> None:
+    """A run of the year 9999 would never have had its time, and a message of then would be the newest for ever."""
+    made = await compacted(http, "s", window())
+    head, line, _ = (await exported(http, made["session_id"])).splitlines()
+    end_of_time = "9999-12-31T23:59:59Z"
+    run = json.loads(line)
+    claimed = {**run, "created_at": end_of_time, "times": [end_of_time] * len(run["messages"])}
+    lines = whole([head, json.dumps(claimed).encode()])
+    other = await apps.new_tenant(app)
+    until = utc_now() + timedelta(minutes=1)
+
+    async with apps.client(app, other) as theirs:
+        done = await imported(theirs, lines)
+        again = await imported(theirs, lines)
+        stored = (await theirs.get(f"/v1/manifests/{run['manifest_id']}")).json()
+        entries = (await theirs.get(f"/v1/manifests/{run['manifest_id']}/entries?page_size=200")).json()["entries"]
+        later = await theirs.post("/v1/recall", json={"query": "alpha service", "since": until.isoformat()})
+        assert (await theirs.put("/v1/admin/retention", json={"conversation": 1})).status_code == 200
+        tomorrow = dataclasses.replace(app.parts, clock=lambda: utc_now() + timedelta(days=1, minutes=1))
+        expired = await Retention(tomorrow).apply(tenant_scope(other.tenant_id))
+
+    assert (done["manifests"], again["skipped"], expired) == (1, 1, 1)
+    assert {made_at < until for made_at in map(datetime.fromisoformat, [stored["created_at"], *occurred(entries)])} == {True}
+    assert later.json()["hits"] == []
+
+
+def occurred(entries: list[dict[str, Any]]) -> list[str]:
+    return [entry["occurred_at"] for entry in entries]
+
+
+@pytest.mark.parametrize("what", ["import", "rescan"])
+async def test_whoever_plans_waits_for_a_planning_slot(app: App, http: httpx.AsyncClient, what: str) -> None:
+    made = await compacted(http, "s", window())
+    lines = await exported(http, made["session_id"])
+    other = await apps.new_tenant(app)
+    async with apps.client(app, other) as theirs, AsyncExitStack() as slots:
+        if what == "rescan":
+            await imported(theirs, lines)
+            await app.parts.database.work(tenant_scope(other.tenant_id), _of_older_rules)
+        for _ in range(app.parts.settings.max_plans):
+            await slots.enter_async_context(app.parts.planning.of(made_owner()))
+
+        work = asyncio.create_task(imported(theirs, lines) if what == "import" else job(theirs, "redact-rescan"))
+        waited = not (await asyncio.wait({work}, timeout=1.5))[0]
+        await slots.aclose()
+        done = await work
+
+    assert waited
+    assert done["manifests"] == 1 if what == "import" else done["progress"]["runs"] == 1
+
+
+def made_owner() -> UUID:
+    """Somebody else each time: no share of anybody's keeps the slots."""
+    return UUID(bytes=secrets.token_bytes(16))
+
+
+async def _of_older_rules(tx: WorkerTransaction) -> None:
+    for run in await runs.with_older_rules(tx, "", None, 50):
+        await runs.set_rule_revision(tx, run.manifest_id, "older")
 
 
 async def test_importing_needs_its_operation_and_a_key_for_some_sessions_brings_in_no_other(

@@ -58,13 +58,16 @@ def check(wire: WireFormat, messages: Sequence[JsonValue], system: JsonValue, ma
 
 
 def moments(times: Sequence[datetime | None] | None, received_at: datetime, count: int) -> list[datetime]:
-    """When each message occurred: as stated, else when it arrived. Raises InvalidRequest when the lengths differ."""
+    """When each message occurred: as stated, and when it arrived at the latest. Raises InvalidRequest when the lengths differ.
+
+    A time to come would be the newest of all for ever.
+    """
     if times is None:
         return [received_at] * count
     if len(times) != count:
         detail = f"There are {len(times)} times for {count} messages."
         raise InvalidRequest("times needs one entry for each message.", errors=[FieldError(pointer(TIMES), detail)])
-    return [_aware(time) if time is not None else received_at for time in times]
+    return [min(_aware(time), received_at) if time is not None else received_at for time in times]
 
 
 def rebuild(entries: Iterable[Entry], text_of: Callable[[Entry], str | None]) -> tuple[JsonValue, list[JsonValue]]:

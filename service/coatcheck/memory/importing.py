@@ -81,7 +81,10 @@ class Importer:
         return await new_session(self._parts, context, name, visibility, free)
 
     async def run(self, context: RequestContext, session: Session, line: ImportedRun) -> Imported | None:
-        """None when the run stands already, or was erased here."""
+        """None when the run stands already, or was erased here.
+
+        A run is of now at the latest, whatever its line claims: one of the year 9999 would outlive every retention.
+        """
         key = self._key(context, session, line.manifest_id)
 
         async def standing(tx: ReadTransaction) -> tuple[Run | None, bool, Session | None]:
@@ -103,7 +106,8 @@ class Importer:
         await self._parts.limiter.require_room(context.tenant_scope)
         free = await self._parts.database.work(context.tenant_scope, is_free)
         manifest_id = line.manifest_id if free else self._parts.new_id()
-        plan = await self._plan(context, session, line, manifest_id)
+        made_at = min(line.created_at, self._parts.clock())
+        plan = await self._plan(context, session, line, manifest_id, made_at)
         lease = Lease(self._parts.owner, 1, self._parts.clock() + timedelta(seconds=self._parts.settings.lease_s))
         run = Run(
             manifest_id=manifest_id,
@@ -121,10 +125,12 @@ class Importer:
             revisions=plan.revisions | self._parts.generation.revisions,
             warnings=tuple({"code": w.code, "detail": w.detail} for w in plan.warnings),
             timings_ms={},
-            created_at=line.created_at,
+            created_at=made_at,
         )
         try:
-            stored = await persist(self._parts, context, session, current is None, run, plan)
+            async with self._parts.working.of(context.tenant_id):
+                with self._parts.progress.stage("persist"):
+                    stored = await persist(self._parts, context, session, current is None, run, plan)
         except SessionRaced:
             again = await self.session(context, session.session_id, session.name, session.visibility)
             return await self.run(context, again, line)
@@ -170,7 +176,9 @@ class Importer:
             ),
         )
 
-    async def _plan(self, context: RequestContext, session: Session, line: ImportedRun, manifest_id: UUID) -> Plan:
+    async def _plan(
+        self, context: RequestContext, session: Session, line: ImportedRun, manifest_id: UUID, made_at: datetime
+    ) -> Plan:
         wire = get(line.format)
         candidates = await asyncio.to_thread(handoff_candidates, wire, line.messages, line.system)
         earlier = await earlier_handoffs(self._parts, context.scope, session.session_id, candidates)
@@ -179,12 +187,10 @@ class Importer:
             messages=line.messages,
             system=line.system,
             times=line.times,
-            received_at=line.created_at,
+            received_at=made_at,
             max_handoff_chars=line.max_handoff_chars,
             focus=None,
-            identity=HandoffIdentity(
-                manifest_id, session.session_id, session.name, line.created_at, self._parts.settings.public_url
-            ),
+            identity=HandoffIdentity(manifest_id, session.session_id, session.name, made_at, self._parts.settings.public_url),
             known_handoffs=earlier.known,
             earlier_lines=earlier.lines,
             keys=self._parts.keyring.placeholder_keys(context.tenant_id, session.session_id),
