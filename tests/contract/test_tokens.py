@@ -65,7 +65,7 @@ async def land(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> A
 def signed(claimed: str, head: str = '{"typ": "at+jwt", "alg": "ES256", "kid": "one"}') -> str:
     """A token of the issuer over these very texts, which no library would write."""
     body = ".".join(base64.urlsafe_b64encode(part.encode()).rstrip(b"=").decode() for part in (head, claimed))
-    key = private_key("ES256")
+    key = private_key("ES256", 0)
     signature = jwt.algorithms.ECAlgorithm(jwt.algorithms.ECAlgorithm.SHA256).sign(body.encode(), key)
     return f"{body}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
 

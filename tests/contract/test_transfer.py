@@ -323,7 +323,7 @@ def occurred(entries: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.parametrize("what", ["import", "rescan"])
-async def test_whoever_plans_waits_for_a_planning_slot(app: App, http: httpx.AsyncClient, what: str) -> None:
+async def test_whoever_plans_waits_for_a_slot(app: App, http: httpx.AsyncClient, what: str) -> None:
     made = await compacted(http, "s", window())
     lines = await exported(http, made["session_id"])
     other = await apps.new_tenant(app)
@@ -331,8 +331,8 @@ async def test_whoever_plans_waits_for_a_planning_slot(app: App, http: httpx.Asy
         if what == "rescan":
             await imported(theirs, lines)
             await app.parts.database.work(tenant_scope(other.tenant_id), _of_older_rules)
-        for _ in range(app.parts.settings.max_plans):
-            await slots.enter_async_context(app.parts.planning.of(made_owner()))
+        for _ in range(app.parts.settings.max_working):
+            await slots.enter_async_context(app.parts.working.of(made_owner()))
 
         work = asyncio.create_task(imported(theirs, lines) if what == "import" else job(theirs, "redact-rescan"))
         waited = not (await asyncio.wait({work}, timeout=1.5))[0]

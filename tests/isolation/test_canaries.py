@@ -152,7 +152,7 @@ async def test_T24_words_are_in_the_tables_and_in_no_point_file_log_line_or_metr
     assert all(WORD.encode() not in path.read_bytes() for path in _files(town.app))
 
 
-async def test_T24_no_metric_tells_one_tenant_from_another(town: Town) -> None:
+async def test_T13_no_metric_tells_one_tenant_from_another(town: Town) -> None:
     """Labels are names of our own code. ``tenant`` stands in them as part of a route's template and nowhere else."""
     for person in (town.alice, town.dave, town.operator):
         await person.compact(f"session {WORD}", window(mark=WORD))
@@ -163,7 +163,7 @@ async def test_T24_no_metric_tells_one_tenant_from_another(town: Town) -> None:
     text = (await town.alice.http.get("/metrics")).text
 
     labels = {
-        (name, value)
+        ("segment's route" if name == "route" and one.name.startswith("coatcheck_segments") else name, value)
         for family in text_string_to_metric_families(text)
         for one in family.samples
         for name, value in one.labels.items()
@@ -171,7 +171,18 @@ async def test_T24_no_metric_tells_one_tenant_from_another(town: Town) -> None:
     ids = [one for person in town.everybody.values() for one in (person.tenant_id, person.principal_id)]
     said = [str(one) for one in ids] + [one.hex for one in ids] + list(town.everybody) + [WORD, WORD.upper(), str(town.team_id)]
     assert [one for one in said if one in text] == []
-    assert {name for name, _ in labels} <= {"method", "route", "status", "outcome", "stage", "kind", "limit", "legs", "le"}
+    assert {name for name, _ in labels} <= {
+        "method",
+        "route",
+        "segment's route",
+        "status",
+        "outcome",
+        "stage",
+        "kind",
+        "limit",
+        "legs",
+        "le",
+    }
     assert {value for name, value in labels if name == "method"} <= METHODS | {"OTHER"}
     routes = {value for name, value in labels if name == "route"}
     assert "/v1/admin/tenants/{tenant_id}/limits" in routes
