@@ -127,14 +127,15 @@ def test_a_cache_that_others_could_write_is_closed_and_one_that_cannot_be_made_i
 def test_a_cold_compile_is_quick_enough_private_and_done_once(tmp_path: Path) -> None:
     cache = tmp_path / "rules"
     extra = own_rules.write(tmp_path)
-    began = time.perf_counter()
+    # Processor time: a machine with other work on it compiles no more.
+    began = time.process_time()
     redactor = Redactor(cache, own_rules=extra)
     redactor.warm()
-    cold_s = time.perf_counter() - began
+    cold_s = time.process_time() - began
 
-    began = time.perf_counter()
+    began = time.process_time()
     Redactor(cache, own_rules=extra).warm()
-    warm_s = time.perf_counter() - began
+    warm_s = time.process_time() - began
 
     assert redactor.redact_text("take badge-204816, please", KEYS).text.startswith("take [REDACTED:mine-staff-number:")
     assert stat.S_IMODE(cache.stat().st_mode) == 0o700

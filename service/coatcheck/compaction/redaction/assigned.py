@@ -48,6 +48,26 @@ def named(text: str, start: int) -> Found:
     return (value, kind) if kind else None
 
 
+def named_after(text: str, start: int) -> Found:
+    """``value: ..., name: DB_PASSWORD``: the name follows. Not where a name stands before the value already."""
+    value = read(text, start)
+    name = _NAME_AFTER.match(text, value.end)
+    if name is None or _NAMED_BEFORE.search(text, max(0, start - 200), start):
+        return None
+    kind = kind_of_secret(value, Setting(name[1]))
+    return (value, kind) if kind else None
+
+
+def form_input(text: str, start: int) -> Found:
+    """``<input type="password" value="...">``, whatever stands first."""
+    value = read(text, start)
+    opening = text.rfind("<", max(0, start - 400), start)
+    closing = text.find(">", value.end, value.end + 400)
+    if opening < 0 or not value.quote or not _OF_PASSWORDS.search(text[opening:start] + text[value.end : max(closing, value.end)]):
+        return None
+    return (value, "password") if len(value.text) >= 4 and not is_placeholder(value.text) and " " not in value.text else None
+
+
 def variable(text: str, start: int) -> Found:
     """``variable "db_password" { default = "..." }``."""
     return _under_name(text, start, _VARIABLE, '"')
@@ -91,6 +111,14 @@ def in_sql(text: str, start: int) -> Found:
     return value, "password"
 
 
+def of_sql_user(text: str, start: int) -> Found:
+    """``CREATE USER ... IDENTIFIED BY word``, which Oracle takes without quotes."""
+    value = read(text, start)
+    if len(value.text) < 3 or is_placeholder(value.text) or value.text.lower() in ("values", "externally", "globally", "password"):
+        return None
+    return value, "password"
+
+
 def json_web_key(text: str, start: int) -> Found:
     """The private part of a JSON web key."""
     value = read(text, start)
@@ -112,6 +140,11 @@ _DEEPEST = 4
 _CDATA = "<![CDATA["
 _PAIR_INSIDE = re.compile(r"[\w.-]{1,60}[=:][\"']?(?=\S)")
 _NAME_FIELD = re.compile(r"(?:[Nn]ame|[Kk]ey|NAME|KEY)\\*[\"']?\s*[:=]\s*\\*[\"']?([\w.:-]+)")
+_NAME_AFTER = re.compile(r"\\*[\"']?[\s,]+\\*[\"']?(?:[Nn]ame|[Kk]ey|NAME|KEY)\\*[\"']?\s*[:=]\s*\\*[\"']?([\w.:-]+)")
+_NAMED_BEFORE = re.compile(
+    r"(?:[Nn]ame|[Kk]ey|NAME|KEY)\\*[\"']?\s*[:=]\s*\\*[\"']?[\w.:-]+\\*[\"']?[\s,]+\\*[\"']?[Vv](?:alue|ALUE)\\*[\"']?\s*[:=]\s*\\*[\"']?\Z"
+)
+_OF_PASSWORDS = re.compile(r"(?i)\btype\s*=\s*\\*[\"']?password\b")
 _VARIABLE = re.compile(r"\bvariable[ \t]+\\*\"([\w-]+)")
 _PLIST_KEY = re.compile(r"<key>([\w .:-]+)</key>")
 _ELEMENT = re.compile(r"<([\w:.-]+)(?:\s[^<>]*)?>\s*(?:<!\[CDATA\[)?\Z")

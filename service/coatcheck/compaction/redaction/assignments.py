@@ -135,7 +135,7 @@ def _is_opaque_key(value: Value, setting: Setting) -> bool:
     text = value.text
     if (
         setting.separator in _NO_ASSIGNMENT
-        or is_hash_or_uuid(text)
+        or (is_hash_or_uuid(text) and not _is_sessions(value, setting))
         or is_path_or_url(text)
         or not _TOKEN_LETTERS.fullmatch(text)
         or _NUMBERS.fullmatch(text)
@@ -143,11 +143,16 @@ def _is_opaque_key(value: Value, setting: Setting) -> bool:
         return False
     if setting.is_environment and setting.is_upper:
         return is_opaque(text, 10) and (_has_digit(text) or word_share(text) < 0.3)
-    if setting.in_query:
+    if setting.in_query or _is_sessions(value, setting):
         return is_opaque(text, 12)
     if not is_opaque(text, 16) or _looks_numbered(text) or not any(is_opaque(piece, 8) for piece in _PIECES.split(text)):
         return False
     return bool(value.quote) or not is_identifier(text) or setting.ends_line
+
+
+def _is_sessions(value: Value, setting: Setting) -> bool:
+    """``sessionid=`` and hex digits, as cookies are written; a UUID is what logs call a session by."""
+    return classify(setting.name)[1] == "session-id" and setting.separator == "=" and not setting.spaced and "-" not in value.text
 
 
 def is_name(text: str) -> bool:

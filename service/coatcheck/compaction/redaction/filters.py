@@ -12,6 +12,7 @@ from coatcheck.compaction.redaction import assigned, commands, headers, prose
 from coatcheck.compaction.redaction.base64_text import decoded_base64
 from coatcheck.compaction.redaction.bundled import bundled_secret, kind_of_rule
 from coatcheck.compaction.redaction.detector import Hit
+from coatcheck.compaction.redaction.positional import positional
 from coatcheck.compaction.redaction.tokens import token_length
 from coatcheck.compaction.redaction.values import Found, read
 
@@ -81,14 +82,18 @@ _READERS: dict[str, Callable[[str, int], Found]] = {
     "assignment.secret": assigned.assigned,
     "assignment.key": assigned.assigned,
     "assignment.named": assigned.named,
+    "assignment.named-after": assigned.named_after,
+    "assignment.input": assigned.form_input,
     "assignment.variable": assigned.variable,
     "assignment.plist": assigned.plist,
     "assignment.element": assigned.element,
     "assignment.directive": assigned.directive,
     "assignment.sql": assigned.in_sql,
+    "assignment.sql-user": assigned.of_sql_user,
     "flag.long": commands.long_flag,
     "flag.short": commands.short_flag,
     "flag.piped": commands.short_flag,
+    "flag.positional": positional,
     "flag.user": commands.user_flag,
     "flag.cookie": headers.cookie,
     "jwk": assigned.json_web_key,
@@ -99,6 +104,7 @@ _READERS: dict[str, Callable[[str, int], Found]] = {
     "header.cookie": headers.cookie,
     "url.password": headers.url_password,
     "url.user": headers.url_user,
+    "url.oracle": headers.oracle_password,
     "url.parameter": headers.url_parameter,
     "prose.english": prose.told,
     "prose.slavic": prose.told_abroad,
@@ -109,4 +115,5 @@ _READERS: dict[str, Callable[[str, int], Found]] = {
     "prose.passphrase": prose.passphrase,
     "prose.reversed": prose.told_before,
     "prose.seed": prose.seed_phrase,
+    "prose.below": prose.below,
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -10,13 +9,16 @@ from typing import NamedTuple
 from coatcheck.compaction import effort
 from coatcheck.compaction.redaction.assignments import kind_under_key
 from coatcheck.compaction.redaction.detector import Detector, Hit
+from coatcheck.compaction.redaction.encoded import BASE64, HEX, MAX_LAYERS, revealed
+from coatcheck.compaction.redaction.extending import extended
 from coatcheck.compaction.redaction.filters import Secret, cover_unasked, judge
 from coatcheck.compaction.redaction.names import NameClass, classify
 from coatcheck.compaction.redaction.private_keys import find_private_keys
-from coatcheck.compaction.redaction.shapes import is_hash_or_uuid, is_opaque
+from coatcheck.compaction.redaction.rows import find_in_columns, find_in_inserts
 from coatcheck.compaction.redaction.tables import find_in_tables
 from coatcheck.compaction.redaction.values import MAX_BARE_CHARS, read
 from coatcheck.compaction.redaction.view import View, decoded, joined, joint_at, plain
+from coatcheck.compaction.redaction.wrapped import Unwrapped, unwrapped
 from coatcheck.domain.placeholders import PLACEHOLDER
 from coatcheck.domain.values import value
 
@@ -27,21 +29,14 @@ CHARS_PER_JUDGED = 100
 _PRIVATE_KEY = "coatcheck.private-key"
 _JOINT = "coatcheck.joint"
 _TABLE = "coatcheck.table"
+_ROWS = {"coatcheck.insert": find_in_inserts, "coatcheck.columns": find_in_columns, _TABLE: find_in_tables}
+_LOOK_CLOSER = frozenset((_PRIVATE_KEY, _JOINT, BASE64, HEX, *_ROWS))
 """Rules that find no secret, but a place to look closer."""
 
 _READ_ON = ("coatcheck.assignment", "coatcheck.flag", "coatcheck.header", "coatcheck.url", "coatcheck.prose")
 """Families whose matches are where a value begins, which is then read to its end."""
 
 _QUOTES = ('"', "'", "`", "\\")
-_TOKEN_RUN = re.compile(r"[\w+/=.~%-]+")
-_WRAP = re.compile(r"\r?\n[ \t]*")
-_JOINERS = re.compile(r"[-_.]")
-_WRAP_COLUMN = 56
-"""Nobody wraps lines earlier than this."""
-_TERMINAL_COLUMN = 72
-"""A short rest is taken for a token's only where a terminal or a mail would have wrapped the line."""
-_AFTER_WRAPPED = ("", "\n", "\r", " ", "\t", '"', "'", "`", "\\", "<", ",", ";", ")", "…")
-_LONGEST_LINE = 400
 
 
 @value
@@ -64,28 +59,44 @@ class Leaf(NamedTuple):
 
 def find(detector: Detector, leaves: Sequence[Leaf]) -> list[list[Covered]]:
     """For each leaf what has to be covered: in order, without overlaps, without what already is a placeholder."""
-    views = [(number, view) for number, leaf in enumerate(leaves) for view in _views(leaf.text)]
     found: list[list[Covered]] = [[] for _ in leaves]
-    split = []
-    for (number, view), hits in zip(views, detector.scan([view.text for _, view in views]), strict=True):
-        if not hits:
-            continue
-        found[number].extend(_covered(view, _secrets(view.text, hits)))
-        if any(_is_split(view.text, hit) for hit in hits):
-            whole = joined(view)
-            if whole is not None:
-                split.append((number, whole))
-    if split:
-        for (number, view), hits in zip(split, detector.scan([view.text for _, view in split]), strict=True):
+    views = [(number, view) for number, leaf in enumerate(leaves) for view in _views(leaf.text)]
+    for layer in range(1 + MAX_LAYERS):
+        further: list[tuple[int, View | Unwrapped]] = []
+        texts = [view.text if isinstance(view, View) else view.view.text for _, view in views]
+        for (number, view), hits in zip(views, detector.scan(texts), strict=True):
+            if not hits:
+                continue
+            if isinstance(view, Unwrapped):
+                secrets = _secrets(view.view.text, hits)
+                found[number].extend(_covered(view.view, (one for one in secrets if view.spans_a_break(one.start, one.end))))
+                continue
             found[number].extend(_covered(view, _secrets(view.text, hits)))
+            if layer < MAX_LAYERS:
+                further.extend((number, one) for one in _read_again(view, hits, layer))
+        if not further:
+            break
+        views = further
     return [_settled(leaf, covered) for leaf, covered in zip(leaves, found, strict=True)]
 
 
-def _views(text: str) -> list[View]:
+def _views(text: str) -> list[View | Unwrapped]:
     effort.check()
     view = plain(text)
     other = decoded(view)
-    return [view] if other is None else [view, other]
+    return [view, *unwrapped(view)] if other is None else [view, other, *unwrapped(view)]
+
+
+def _read_again(view: View, hits: Sequence[Hit], layer: int) -> Iterable[View]:
+    """What of the view reads otherwise: literals put together, which they are at the first reading, and what is encoded."""
+    if not layer and any(_is_split(view.text, hit) for hit in hits):
+        whole = joined(view)
+        if whole is not None:
+            yield whole
+    encoded = [hit for hit in hits if hit.rule in (BASE64, HEX)]
+    shown = revealed(view, encoded) if encoded else None
+    if shown is not None:
+        yield shown
 
 
 def _is_split(text: str, hit: Hit) -> bool:
@@ -105,62 +116,24 @@ def _secrets(text: str, hits: Sequence[Hit]) -> list[Secret]:
     secrets: list[Secret] = []
     if any(hit.rule == _PRIVATE_KEY for hit in hits):
         secrets.extend(Secret(start, end, "private-key", 0) for start, end in find_private_keys(text))
-    if any(hit.rule == _TABLE for hit in hits):
-        secrets.extend(Secret(cell.start, cell.end, cell.kind, 3) for cell in find_in_tables(text))
+    for rule in _ROWS.keys() & {hit.rule for hit in hits}:
+        places = [hit.start for hit in hits if hit.rule == rule]
+        secrets.extend(Secret(cell.start, cell.end, cell.kind, 3) for cell in _ROWS[rule](text, places))
     allowed = JUDGED_AT_LEAST + len(text) // CHARS_PER_JUDGED
     reached = 0
     for hit in sorted(hits, key=lambda hit: (hit.start, -hit.end)):
         reads = hit.rule.startswith(_READ_ON)
-        if hit.rule in (_PRIVATE_KEY, _JOINT, _TABLE) or (reads and hit.start < reached):
+        if hit.rule in _LOOK_CLOSER or (reads and hit.start < reached):
             continue  # a place to look closer, or inside of a secret already
         effort.check()
         allowed -= 1
         secret = judge(text, hit) if allowed >= 0 else cover_unasked(text, hit)
         if secret is not None:
-            secret = _extended(text, secret, cut=hit.cut or secret.end - secret.start >= MAX_BARE_CHARS)
+            secret = extended(text, secret, cut=hit.cut or secret.end - secret.start >= MAX_BARE_CHARS)
             secrets.append(secret)
             if reads:
                 reached = max(reached, secret.end)
     return secrets
-
-
-def _extended(text: str, secret: Secret, *, cut: bool) -> Secret:
-    """A secret with what a chunk's edge or a hard line break took off it."""
-    end = secret.end
-    if cut:
-        rest = _TOKEN_RUN.match(text, end)
-        end = rest.end() if rest else end
-    if end - secret.start >= 16:
-        low = max(0, secret.start - _LONGEST_LINE)
-        line_start = max(text.rfind("\n", low, secret.start) + 1, low)
-        while (wrapped := _wrapped_line(text, line_start, end)) is not None:
-            line_start, end = wrapped
-    return secret if end == secret.end else Secret(secret.start, end, secret.kind, secret.rank)
-
-
-def _wrapped_line(text: str, line_start: int, end: int) -> tuple[int, int] | None:
-    """Where the line that goes on with a token starts and the token ends, when the token was hard-wrapped at ``end``."""
-    wrap = _WRAP.match(text, end)
-    width = end - line_start
-    if not wrap or width < _WRAP_COLUMN:
-        return None
-    run = _TOKEN_RUN.match(text, wrap.end())
-    if not run or text[run.end() : run.end() + 1] not in _AFTER_WRAPPED:
-        return None
-    rest = run[0]
-    if len(rest) < 4 or "=" in rest.rstrip("=") or is_hash_or_uuid(rest):
-        return None
-    goes_on = is_opaque(_JOINERS.sub("", rest), 12) or (width >= _TERMINAL_COLUMN and _mixed(rest))
-    return (wrap.end(), run.end()) if goes_on else None
-
-
-def _mixed(rest: str) -> bool:
-    """A short end of a token: letters and digits, or capitals inside."""
-    if len(rest) >= 12:
-        return False
-    if any(char.isdigit() for char in rest):
-        return any(char.isalpha() for char in rest)
-    return any(char.isupper() for char in rest[1:]) and any(char.islower() for char in rest)
 
 
 def _covered(view: View, secrets: Iterable[Secret]) -> list[Covered]:

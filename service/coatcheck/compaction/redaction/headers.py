@@ -63,6 +63,16 @@ def url_password(text: str, start: int) -> Found:
     return Value(start, start + len(password), password), "url-password"
 
 
+def oracle_password(text: str, start: int) -> Found:
+    """``jdbc:oracle:thin:user/password@host``, ``connect user/password@name``."""
+    found = _UP_TO_HOST.match(text, start, start + 400)
+    if found is None:
+        return None
+    password = found[1].strip('\\"')
+    begins = start + found[1].find(password)
+    return (Value(begins, begins + len(password), password), "url-password") if not is_placeholder(password) else None
+
+
 def url_user(text: str, start: int) -> Found:
     """A token in the place of a URL's user."""
     end = text.find("@", start)
@@ -90,6 +100,7 @@ _SCHEME = re.compile(
 _SCHEMES_OF_PAIRS = frozenset(("digest", "aws4-hmac-sha256", "hawk", "oauth", "signature", "negotiate"))
 _MOST_COOKIES = 64
 _AUTHORITY = re.compile(r"(?:(?!\[REDACTED:)[^\s\"'`<>])*")
+_UP_TO_HOST = re.compile(r"((?:[^\s\"'`<>@/]|@(?=[^\s\"'`<>@]*@)){3,})@(?=[\w(/])")
 _ALNUM = re.compile(r"[^\W_]")
 _PORT = re.compile(r"\d{1,5}(?:/|\Z)")
 _TEMPLATE = re.compile(r"[{}$()\[\]]")

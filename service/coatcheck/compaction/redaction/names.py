@@ -73,9 +73,11 @@ _SECRET_WORDS = {
 }
 _KEY_WORDS = words(
     """
-    key keys sig signature hmac seed sid sessionid jsessionid phpsessid salt pepper license ключ
+    key keys sig signature hmac seed sid sessionid salt pepper license ключ
     """
 )
+_SESSION_COOKIE = re.compile(r"(?i)(?:.*[^a-z])?(?:phpsessid|jsessionid|aspsessionid[a-z]{0,8}|asp\.net_sessionid)")
+"""Names that a server's framework gives its sessions' ids, wherever they stand: who has one is logged in."""
 _SECRET_KEYS = words(
     """
     api access private secret signing signature sign encryption encrypt encrypted decryption decrypt master auth
@@ -118,6 +120,8 @@ _ENDINGS_OF_OTHER_THINGS = words(
 @lru_cache(maxsize=4096)
 def classify(name: str) -> tuple[NameClass, str]:
     """The class of a name, and the kind of secret that a placeholder for its value should state."""
+    if "sess" in name.lower() and _SESSION_COOKIE.fullmatch(name):
+        return NameClass.SECRET, "session-id"
     parts = [part.lower() for part in _COMPONENT.findall(_PRODUCTS.sub("", name))]
     while len(parts) > 1 and (parts[-1] in _FILLERS or parts[-1].isdigit()):
         parts.pop()
@@ -139,7 +143,7 @@ def _key(last: str, before: str) -> tuple[NameClass, str]:
         return NameClass.SECRET, f"{before}-key" if before in ("api", "access", "secret", "private") else "key"
     if last in ("key", "keys", "license", "ключ"):
         return NameClass.KEY, "key"
-    return NameClass.KEY, "signature" if last.startswith("sig") else "secret"
+    return NameClass.KEY, "signature" if last.startswith("sig") else "session-id" if last == "sessionid" else "secret"
 
 
 def _run_together(last: str, *, all_capitals: bool) -> tuple[NameClass, str] | None:

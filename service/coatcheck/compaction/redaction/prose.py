@@ -7,6 +7,7 @@ import re
 from coatcheck.compaction.redaction.assignments import is_code, is_strong
 from coatcheck.compaction.redaction.names import NameClass, classify
 from coatcheck.compaction.redaction.shapes import (
+    character_classes,
     is_algorithm_or_number,
     is_hash_or_uuid,
     is_identifier,
@@ -55,6 +56,22 @@ def adjacent(text: str, start: int) -> Found:
     return (value, "key") if any(is_opaque(piece, 10) for piece in _PIECES.split(value.text)) else None
 
 
+def below(text: str, start: int) -> Found:
+    """``Here is the password:`` and it alone on a line below; behind ``is``, ``was`` and ``to`` also at a line's beginning."""
+    value = _read(text, start)
+    name = _NAME.search(text[max(0, start - 260) : start].replace("\n", " "))
+    if name is None or not _could_be_told(value.text) or is_hash_or_uuid(value.text):
+        return None
+    alone = _ALONE.match(text, value.end) is not None
+    if not alone and not _SAID.search(name["between"]):
+        return None
+    name_class, kind = classify(name[1].replace(" ", "_").rstrip("s"))
+    if name_class is NameClass.PASSWORD:
+        varied = is_opaque(value.text, 8) or character_classes(value.text) >= 3
+        return (value, kind) if len(value.text) >= 6 and varied and _is_told_password(value.text, direct=True) else None
+    return (value, kind or "secret") if is_opaque(value.text, 12 if alone else 16) else None
+
+
 def told_abroad(text: str, start: int) -> Found:
     """As ``told``, in a language in which the rule alone knows the name."""
     value = _read(text, start)
@@ -94,6 +111,8 @@ def seed_phrase(text: str, start: int) -> Found:
     return (Value(start, found.end(), found[0]), "seed-phrase") if found else None
 
 
+_ALONE = re.compile(r"[\"'`*.]*[ \t]*(?:\r?\n|\Z)")
+_SAID = re.compile(r"(?i)\b(?:is|are|was|to)\s*[\"'`*]*\Z")
 _PIECES = re.compile(r"[-_./]")
 
 

@@ -27,7 +27,7 @@ class Cell:
     kind: str = ""
 
 
-def find_in_tables(text: str) -> Iterator[Cell]:
+def find_in_tables(text: str, _places: Iterable[int]) -> Iterator[Cell]:
     """The cells that hold secrets: under a head that names one, or behind it where a row is two cells (``\\x`` in psql)."""
     heads: dict[int, str] = {}
     width = 0

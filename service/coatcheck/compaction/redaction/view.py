@@ -2,16 +2,26 @@
 
 The *plain* view folds full-width and styled letters, typographic quotes and lone surrogates, one to one, and leaves out what
 nobody sees: zero-width and control characters, soft hyphens, terminal colours. The *decoded* view reads percent, Unicode,
-hex and HTML escapes. The *joined* view puts string literals together that code concatenates.
+hex, octal and HTML escapes. The *joined* view puts string literals together that code concatenates. Two more have files of their
+own: ``encoded`` and ``wrapped``.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from coatcheck.domain.values import value
+
+
+class Replacement(NamedTuple):
+    """A stretch of a text, and what it reads as."""
+
+    start: int
+    end: int
+    text: str
 
 
 @value
@@ -30,19 +40,22 @@ class View:
 
     def replaced(self, pattern: re.Pattern[str], by: Callable[[re.Match[str]], str]) -> View:
         """A view of this view in which each match reads as ``by`` says; every new character spans the whole match."""
+        return self.rewritten(Replacement(found.start(), found.end(), by(found)) for found in pattern.finditer(self.text))
+
+    def rewritten(self, replacements: Iterable[Replacement]) -> View:
+        """As ``replaced``, of stretches in order."""
         pieces: list[str] = []
         starts: list[int] = []
         ends: list[int] = []
         position = 0
-        for found in pattern.finditer(self.text):
-            self._copy(position, found.start(), pieces, starts, ends)
-            new = by(found)
+        for first, last, new in replacements:
+            self._copy(position, first, pieces, starts, ends)
             if new:
-                start, end = self.origin(found.start(), found.end())
+                start, end = self.origin(first, last)
                 pieces.append(new)
                 starts.extend([start] * len(new))
                 ends.extend([end] * len(new))
-            position = found.end()
+            position = last
         if not position:
             return self
         self._copy(position, len(self.text), pieces, starts, ends)
@@ -110,12 +123,13 @@ _HTML_NAMES = {"amp": "&", "quot": '"', "apos": "'", "lt": "<", "gt": ">"}
 
 
 def _unescaped(found: re.Match[str]) -> str:
-    hexadecimal, decimal, name = found["hex"] or found["html_hex"], found["decimal"], found["name"]
+    hexadecimal, decimal, name = found["hex"] or found["long_hex"] or found["html_hex"], found["decimal"], found["name"]
     if name:
         return _HTML_NAMES[name]
     if found["slash"]:
         return "/"
-    code = int(hexadecimal, 16) if hexadecimal else int(decimal)
+    octal = found["octal"]
+    code = int(hexadecimal, 16) if hexadecimal else int(octal, 8) if octal else int(decimal)
     return chr(code) if 0x20 <= code < 0x7F else found[0]
 
 
@@ -152,12 +166,14 @@ _UNSEEN = re.compile(
     rf"|{_COLOUR}"  # ... and as text
     f"|[{_UNSEEN_CLASS}]"
 )
-_PERCENT = re.compile(r"%[2-7][0-9a-fA-F]")
-_BACKSLASH = re.compile(r"\\(?:u00[2-7]|x[2-7]|/)")
+_PERCENT = re.compile(r"%(?:u00)?[2-7][0-9a-fA-F]")
+_BACKSLASH = re.compile(r"\\(?:u(?:00|\{0*)[2-7]|x\{?[2-7]|/|U0{6}[2-7]|1[0-7]{2}|0?[4-7][0-7])")
 _ENTITY = re.compile(r"&(?:#|amp;|quot;|apos;|lt;)")
 _ESCAPE = re.compile(
     r"""(?x)
-      (?: % | \\+u00 | \\+x ) (?P<hex>[2-7][0-9a-fA-F])
+      (?: %(?:u00)? | \\+u00 | \\+U0{6} | \\+x ) (?P<hex>[2-7][0-9a-fA-F])
+    | \\+[ux]\{0{0,6}(?P<long_hex>[2-7][0-9a-fA-F])\}
+    | \\+(?P<octal>1[0-7]{2} | 0[4-7][0-7])
     | &\#[xX](?P<html_hex>[0-9a-fA-F]{2,4}); | &\#(?P<decimal>[0-9]{2,4}); | &(?P<name>amp|quot|apos|lt|gt);
     | \\(?P<slash>/)
     """
