@@ -75,6 +75,14 @@ def test_boilerplate_that_many_share_is_no_subject() -> None:
     assert found[SESSION, "retention"].sha256 == "note"
 
 
+def test_the_very_value_that_is_taken_back_counts_however_often_its_subject_is_named() -> None:
+    earlier = said("earlier", "The staging gateway for orders-edge listens on port 8443.", 0)
+    others = [said(f"run {n}", f"The staging gateway for orders-edge was restarted, run {n}.", 1) for n in range(12)]
+    later = said("later", "orders-edge: the port of the staging gateway was changed from 8443 to 9443.", 2)
+
+    assert {key[1] for key in find_superseding([earlier, *others], [earlier, *others, later])} == {"earlier"}
+
+
 def test_a_correction_that_the_earlier_text_holds_too_corrects_nothing() -> None:
     notice = "warning: the option colour_mode in settings.toml was removed, use theme."
     pool = [said("first run", "Compiling 12 files.\n" + notice, 0), said("second run", "Compiling 3 files.\n" + notice, 1)]

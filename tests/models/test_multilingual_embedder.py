@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from coatcheck.domain.errors import StageUnavailable
 from coatcheck.index.passages import split
 from coatcheck.models.cards import card
 from coatcheck.models.fastembed import FastembedEmbedder, hub_embedder
 from coatcheck.models.prefixes import Prefixes, prefixes_of
+from coatcheck.models.reranker import hub_reranker
 from tests.models.tiny_multilingual import COMMIT, made_tokenizer, put_in_cache, table_of
 
 MINILM = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
@@ -80,6 +82,25 @@ def test_a_small_e5_is_known_by_its_name_although_the_library_lists_none(tmp_pat
 
     assert np.allclose(embedder.embed_query(TEXTS[0]), by_hand("query: " + TEXTS[0], 384), atol=1e-5)
     assert (known.state, known.licence, known.revision) == ("here", "mit", COMMIT)
+
+
+@pytest.mark.parametrize("file", ["model.onnx", "model.onnx_data", "tokenizer.json"])
+def test_a_model_whose_files_are_broken_or_away_is_unavailable(tmp_path: Path, file: str) -> None:
+    folder = put_in_cache(tmp_path, "Qdrant/multilingual-e5-large-onnx", "model.onnx", 1024, 512, beside="model.onnx_data")
+    (folder / file).unlink()
+    if file == "model.onnx":
+        (folder / file).write_bytes(b"half a model")
+
+    with pytest.raises(StageUnavailable):
+        hub_embedder(E5, tmp_path, local_files_only=True)
+
+
+def test_a_reranker_whose_weights_are_broken_is_unavailable(tmp_path: Path) -> None:
+    folder = put_in_cache(tmp_path, "Xenova/ms-marco-MiniLM-L-6-v2", "onnx/model.onnx", 1, 512)
+    (folder / "onnx" / "model.onnx").write_bytes(b"half a model")
+
+    with pytest.raises(StageUnavailable):
+        hub_reranker("Xenova/ms-marco-MiniLM-L-6-v2", tmp_path, local_files_only=True)
 
 
 @pytest.mark.parametrize("name", [E5, E5.upper(), "intfloat/multilingual-e5-small"])

@@ -89,8 +89,12 @@ def _shared(text: str, of_later: Sequence[Correction], frequency: Counter[int]) 
 
 
 def _subject(said: Terms, rare: Set[int], correction: Correction, near: Terms) -> list[str]:
-    shared = {term for term in said if term in rare and term in near and not near[term].is_number}
     gone = _said_of(said, rare, correction)
+    telling = rare | gone
+    if any(said[term].is_number for term in gone):
+        # The very value that is taken back: an identifier beside it tells the subject, however many others speak of that.
+        telling |= {term for term in said if said[term].is_identifier}
+    shared = {term for term in said if term in telling and term in near and not near[term].is_number}
     weight = sum(said[term].weight for term in shared) + sum(said[term].is_number for term in gone)
     if not correction.announced:
         is_named = any(said[term].is_identifier for term in shared) or any(said[term].is_number for term in gone)
@@ -110,7 +114,11 @@ def _said_of(said: Terms, rare: Set[int], correction: Correction) -> set[int]:
     gone: set[int] = set()
     for stretch in map(terms_in, correction.taken_back):
         numbers = {term for term in stretch if stretch[term].is_number}
-        gone |= numbers & said.keys() if numbers else stretch.keys() & said.keys() & rare
+        gone |= {
+            term
+            for term in numbers or stretch
+            if term in said and (term in rare or said[term].is_identifier or said[term].is_number)
+        }
     return gone
 
 

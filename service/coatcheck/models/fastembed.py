@@ -127,14 +127,15 @@ def hub_embedder(name: str, cache_dir: Path, *, local_files_only: bool, threads:
     make_known()
     try:
         embedding = TextEmbedding(name, cache_dir=str(cache_dir), threads=1, local_files_only=local_files_only)
-    except (ValueError, OSError) as error:
+        inner: Any = embedding.model
+        description = inner.model_description
+        files = [Path(inner._model_dir) / file for file in (description.model_file, *description.additional_files)]
+        digest = _digest(files)
+    except Exception as error:  # of the hub, the files, the runtime: their kinds are many
         raise StageUnavailable(f"The embedding model {name} could not be loaded.") from error
-    inner: Any = embedding.model
-    description = inner.model_description
-    files = [Path(inner._model_dir) / file for file in (description.model_file, *description.additional_files)]
     return FastembedEmbedder(
         lambda: embedding,
-        revision=f"{name}@{_digest(files)[:12]}",
+        revision=f"{name}@{digest[:12]}",
         weights=files[-1],
         dimensions=embedding.embedding_size,
         max_tokens=inner.tokenizer.truncation["max_length"],

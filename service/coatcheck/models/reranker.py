@@ -80,11 +80,11 @@ def hub_reranker(name: str, cache_dir: Path, *, local_files_only: bool, threads:
 
     try:
         encoder = TextCrossEncoder(name, cache_dir=str(cache_dir), threads=1, local_files_only=local_files_only)
-    except (ValueError, OSError) as error:
+        inner: Any = encoder.model
+        weights = Path(inner._model_dir) / inner.model_description.model_file
+        revision = f"{name}@{file_sha256(weights)[:12]}"
+    except Exception as error:  # of the hub, the files, the runtime: their kinds are many
         raise StageUnavailable(f"The reranking model {name} could not be loaded.") from error
-    inner: Any = encoder.model
-    weights = Path(inner._model_dir) / inner.model_description.model_file
-    revision = f"{name}@{file_sha256(weights)[:12]}"
     return FastembedReranker(
         lambda: encoder, revision=revision, weights=weights, english_only=name in _ENGLISH_ONLY, threads=threads
     )
