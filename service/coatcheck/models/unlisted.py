@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
+from contextlib import suppress
 
 _UNLISTED = {"intfloat/multilingual-e5-small": 384, "intfloat/multilingual-e5-base": 768}
 """With their dimensions. By their cards: MIT, the mean of the tokens at length one, the graph below onnx/."""
-_LOCK = threading.Lock()
 
 
 def make_known() -> None:
@@ -14,9 +13,9 @@ def make_known() -> None:
     from fastembed import TextEmbedding
     from fastembed.common.model_description import ModelSource, PoolingType
 
-    with _LOCK:
-        listed = {str(model["model"]) for model in TextEmbedding.list_supported_models()}
-        for name in _UNLISTED.keys() - listed:
+    listed = {str(model["model"]) for model in TextEmbedding.list_supported_models()}
+    for name in _UNLISTED.keys() - listed:
+        with suppress(ValueError):  # another thread was first
             TextEmbedding.add_custom_model(
                 name,
                 pooling=PoolingType.MEAN,
