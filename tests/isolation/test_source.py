@@ -109,7 +109,7 @@ def test_what_is_made_when_a_module_is_imported_is_a_value() -> None:
     assert list(calls_at_import(Module.of("POOL: Pool = {'a': create_engine(url)}"))) == ["create_engine"]
 
 
-TEXT_METHODS = (".join", ".replace", ".format", ".split", ".title", ".isalnum", ".isascii")
+TEXT_METHODS = (".join", ".replace", ".format", ".split", ".title", ".isalnum", ".isascii", ".values", "re.escape")
 IMPORTED_HELPERS = {"Place", "each", "words", "problems", "session_key", "now"}
 
 
