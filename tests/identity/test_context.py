@@ -7,7 +7,9 @@ from uuid import UUID
 
 import pytest
 
+from coatcheck.domain.actors import Actor
 from coatcheck.domain.errors import Forbidden
+from coatcheck.domain.scopes import TenantScope
 from coatcheck.identity.context import Credential, CredentialKind, RequestContext
 from coatcheck.identity.operations import DELEGABLE, EVERYTHING, MEMBER, OPERATOR, OPERATORS_CORE, Operation, Role
 
@@ -22,6 +24,19 @@ def test_the_scope_holds_the_principal_its_teams_and_what_is_public() -> None:
 
     assert scope.tenant_id == UUID(int=1)
     assert scope.acl == (f"p:{UUID(int=2)}", f"t:{UUID(int=4)}", f"t:{UUID(int=5)}", "public")
+
+
+def test_what_is_done_for_the_tenant_is_done_for_the_callers_own() -> None:
+    assert context().tenant_scope == TenantScope(UUID(int=1))
+
+
+def test_the_audit_names_the_principal_and_the_delegation_that_it_acted_by() -> None:
+    reference = str(UUID(int=9))
+
+    for kind in (CredentialKind.KEY, CredentialKind.TOKEN):
+        assert context(credential=Credential(kind, reference, None)).actor == Actor(UUID(int=2), None)
+    delegated = context(credential=Credential(CredentialKind.DELEGATION, reference, None))
+    assert delegated.actor == Actor(UUID(int=2), UUID(int=9))
 
 
 def test_a_context_cannot_be_changed() -> None:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from coatcheck.domain.scopes import NIL, Scope, TenantScope
+from coatcheck.domain.scopes import NIL, Scope, TenantScope, kind_or_team
 from coatcheck.identity.scopes import tenant_scope
 
 SOURCE = Path(__file__).parents[2] / "service" / "coatcheck"
@@ -40,6 +40,25 @@ def test_T10_a_scope_without_a_tenant_or_its_own_key_cannot_be_made() -> None:
     ):
         with pytest.raises(ValueError, match=r"scope|acl"):
             make()
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("conversation", ("conversation", None)),
+        (f"team:{UUID(int=7)}", ("team", UUID(int=7))),
+        ("team", None),
+        ("team:", None),
+        ("team:everybody", None),
+        (f"team:{UUID(int=7)}:{UUID(int=8)}", None),
+        (f"teams:{UUID(int=7)}", None),
+        ("tenant", None),
+        ("conversation:x", None),
+        ("", None),
+    ],
+)
+def test_whom_something_is_for_is_one_of_the_kinds_or_one_team(text: str, meant: object) -> None:
+    assert kind_or_team(text, ("conversation", "public")) == meant
 
 
 def _name(function: ast.expr) -> str:

@@ -71,6 +71,10 @@ asyncio_default_fixture_loop_scope = "function"
 addopts = "--import-mode=importlib -m 'not accept'"
 markers = ["accept: a longer proof"]
 """
+EQUIVALENT = {
+    'kind, _, team = text.rpartition(":")': "no kind has a colon, and no UUID",
+}
+"""Mutants that change nothing, by the line that they write, each with the reason."""
 _SURVIVED = re.compile(r"^\s*(\S+): (survived|suspicious|timeout|no tests)$", re.MULTILINE)
 _ALL = re.compile(r"^\s*(\S+): (?:killed|survived|suspicious|timeout|no tests)$", re.MULTILINE)
 _WORDS = re.compile(r"""raise \w+\((?:f?"[^"]*"|None)\)|f?"[^"]*"|None""")
@@ -91,7 +95,7 @@ def test_T10_every_change_of_a_scope_or_a_filter_is_noticed(tmp_path: Path, post
     survived = {mutant: _change(mutmut("show", mutant)) for mutant in live}
     print(f"{name}: {len(_ALL.findall(results))} mutants in {time.monotonic() - began:.0f} s, {len(survived)} live", survived)
     assert "Running mutation testing" in ran
-    assert {mutant: change for mutant, change in survived.items() if not _is_of_words_alone(*change)} == {}
+    assert {mutant: change for mutant, change in survived.items() if not _changes_nothing(*change)} == {}
 
 
 def laid_out(folder: Path, group: Group) -> None:
@@ -126,6 +130,10 @@ def _change(shown: str) -> tuple[str, str]:
     lines = [line for line in shown.splitlines() if not line.startswith(("---", "+++"))]
     gone = "\n".join(line[1:] for line in lines if line.startswith("-"))
     return gone, "\n".join(line[1:] for line in lines if line.startswith("+"))
+
+
+def _changes_nothing(before: str, after: str) -> bool:
+    return after.strip() in EQUIVALENT or _is_of_words_alone(before, after)
 
 
 def _is_of_words_alone(before: str, after: str) -> bool:
