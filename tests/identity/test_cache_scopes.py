@@ -76,6 +76,15 @@ def test_a_private_scope_follows_its_principals_revision_and_a_shared_one_the_te
     assert scope(sharing="tenant").dimensions.first_difference(scope(others, sharing="tenant").dimensions) == Dimension.PERMISSION
 
 
+def test_a_scope_keeps_what_its_entries_are_tied_to() -> None:
+    ties = Ties(UUID(int=5), (UUID(int=5),), source_tags(PRINTS, ["a"]))
+
+    made = cache_scope(context(), PRINTS, Sharing("principal"), STATED, ties, "rules")
+
+    assert isinstance(made, CacheScope)
+    assert made.ties == ties
+
+
 def test_principals_tenants_and_roots_have_no_scope_in_common() -> None:
     digests = [
         scope().digest,
