@@ -92,3 +92,27 @@ async def test_a_key_that_reaches_less_does_not_get_the_answer_of_one_that_reach
 
     assert made.status_code == 201
     assert answer.status_code == 404
+
+
+async def test_who_may_no_longer_read_the_session_while_it_waits_is_told_nothing_of_it(at: Scene) -> None:
+    """Not that it was erased: it was not."""
+    session = (await at.one.post("/v1/compactions", json=request("shared", window(mark="first")))).json()["session_id"]
+    bob = await apps.new_principal(at.pair.first, at.caller.tenant_id)
+    await at.one.patch(f"/v1/sessions/{session}", json={"participants": [str(bob.principal_id)]})
+    body = request(session, window(mark="bobs"))
+    async with (
+        apps.client(at.pair.first, bob) as here,
+        apps.client(at.pair.second, bob) as there,
+        faults.held("before-acknowledge", first_alone=True) as hold,
+    ):
+        first = asyncio.create_task(here.post("/v1/compactions", json=body))
+        await hold.reached()
+        waiting = asyncio.create_task(there.post("/v1/compactions", json=body))
+        await asyncio.sleep(0.3)
+        narrowed = await at.one.patch(f"/v1/sessions/{session}", json={"participants": []})
+        answer = await waiting
+        hold.release()
+        await first
+
+    assert narrowed.status_code == 200
+    assert answer.status_code == 404

@@ -39,7 +39,7 @@ from coatcheck.domain.runs import Lease, Run, RunStatus
 from coatcheck.domain.sessions import Session, Visibility
 from coatcheck.formats import detect, get
 from coatcheck.identity.context import RequestContext
-from coatcheck.memory.access import find_session, new_session, require_visibility, require_writer, was_erased
+from coatcheck.memory.access import find_session, new_session, require_visibility, require_writer, run_by_id, was_erased
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.earlier import earlier_handoffs
 from coatcheck.memory.finish import Finisher
@@ -212,13 +212,10 @@ class Compact:
             if time.monotonic() >= give_up:
                 raise InProgress
             await asyncio.sleep(SAME_REQUEST_POLL_S)
-            found = await self._parts.database.read(
+            run, _ = await self._parts.database.read(
                 asked.context.scope,
-                lambda tx, manifest_id=run.manifest_id: runs.find(tx, manifest_id),  # type: ignore[misc]
+                lambda tx, manifest_id=run.manifest_id: run_by_id(asked.context, tx, manifest_id),  # type: ignore[misc]
             )
-            if found is None:
-                raise Erased
-            run = found
 
     async def _finish(self, asked: _Asked, run: Run, lease: Lease, *, created: bool) -> Compacted:
         try:
