@@ -22,7 +22,7 @@ def _no_settings_of_this_machine() -> None:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """The server of this test session, with a migrated template."""
-    with running_postgres(os.environ.get("COATCHECK_TEST_DATABASE_URL")) as server:
+    with running_postgres(os.environ.get("COATCHECK_TEST_DATABASE_URL"), os.environ.get("COATCHECK_TEST_TEMPLATE")) as server:
         yield server
 
 

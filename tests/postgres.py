@@ -1,4 +1,8 @@
-"""One PostgreSQL for a test session: embedded, or the one that COATCHECK_TEST_DATABASE_URL names."""
+"""One PostgreSQL for a test session: embedded, or the one that COATCHECK_TEST_DATABASE_URL names.
+
+Who starts many sessions on one server names a migrated database of its own there as COATCHECK_TEST_TEMPLATE, and spares each the
+migration.
+"""
 
 from __future__ import annotations
 
@@ -61,17 +65,19 @@ class Postgres:
 
 
 @contextmanager
-def running_postgres(url: str | None) -> Iterator[Postgres]:
+def running_postgres(url: str | None, template: str | None = None) -> Iterator[Postgres]:
     """A server with its template; stopped and removed at the end, or left with nothing of ours in it."""
-    if url is not None:
+    if url is not None and template is not None:
+        yield Postgres(with_driver(url), None, template)
+    elif url is not None:
         yield from _prepared(with_driver(url))
-        return
-    with open_folder() as folder:
-        server = EmbeddedServer.start(folder)
-        try:
-            yield from _prepared(sa.make_url(server.owner_url))
-        finally:
-            server.stop()
+    else:
+        with open_folder() as folder:
+            server = EmbeddedServer.start(folder)
+            try:
+                yield from _prepared(sa.make_url(server.owner_url))
+            finally:
+                server.stop()
 
 
 def _prepared(admin: sa.URL) -> Iterator[Postgres]:

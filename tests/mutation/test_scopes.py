@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutation import operators
-from tests.postgres import Postgres
+from tests.postgres import Postgres, running_postgres
 
 ROOT = Path(__file__).parents[2]
 
@@ -82,17 +82,17 @@ _WORDS = re.compile(r"""raise \w+\((?:f?"[^"]*"|None)\)|f?"[^"]*"|None""")
 
 @pytest.mark.accept
 @pytest.mark.parametrize("name", GROUPS)
-def test_T10_every_change_of_a_scope_or_a_filter_is_noticed(tmp_path: Path, postgres: Postgres, name: str) -> None:
+def test_T10_every_change_of_a_scope_or_a_filter_is_noticed(tmp_path: Path, name: str) -> None:
     group, began = GROUPS[name], time.monotonic()
     laid_out(tmp_path, group)
-    # One server for every mutant's tests; each has a template of its own in it.
-    mutmut = partial(_mutmut, tmp_path, postgres.owner_url("postgres"))
 
-    ran = mutmut("run", "--max-children", "2")
-    results = mutmut("results", "--all", "true")
+    with running_postgres(None) as postgres:  # of no password, which every mutant's tests then need not be told
+        mutmut = partial(_mutmut, tmp_path, postgres)
+        ran = mutmut("run", "--max-children", "2")
+        results = mutmut("results", "--all", "true")
+        live = [mutant for mutant, _ in _SURVIVED.findall(results) if _function(mutant) not in group.without_scope]
+        survived = {mutant: _change(mutmut("show", mutant)) for mutant in live}
 
-    live = [mutant for mutant, _ in _SURVIVED.findall(results) if _function(mutant) not in group.without_scope]
-    survived = {mutant: _change(mutmut("show", mutant)) for mutant in live}
     print(f"{name}: {len(_ALL.findall(results))} mutants in {time.monotonic() - began:.0f} s, {len(survived)} live", survived)
     assert "Running mutation testing" in ran
     assert {mutant: change for mutant, change in survived.items() if not _changes_nothing(*change)} == {}
@@ -110,10 +110,14 @@ def laid_out(folder: Path, group: Group) -> None:
     (folder / "pyproject.toml").write_text(SETTINGS.format(modules=mutated, tests=list(group.tests)), "utf-8")
 
 
-def _mutmut(folder: Path, server: str, *arguments: str) -> str:
+def _mutmut(folder: Path, postgres: Postgres, *arguments: str) -> str:
     command = [sys.executable, "-m", "tests.mutation.operators", *arguments]
-    # The service of the copy, not this checkout's.
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "clients" / "python"), "COATCHECK_TEST_DATABASE_URL": server}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "clients" / "python"),  # the service is the copy's, not this checkout's
+        "COATCHECK_TEST_DATABASE_URL": postgres.owner_url("postgres"),
+        "COATCHECK_TEST_TEMPLATE": postgres.template,
+    }
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=True, timeout=3_600
     )  # fmt: skip
