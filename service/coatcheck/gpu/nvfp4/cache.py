@@ -49,17 +49,17 @@ class PackedCache:
         self.device = _usable(torch.device(device))
         self.backend: Backend = backend or ("triton" if self.device.type == "cuda" else "torch")
         self.global_scales = (checked_global_scale(global_scales[0]), checked_global_scale(global_scales[1]))
-        self._is_capturing = is_capturing or (torch.cuda.is_current_stream_capturing if self.device.type == "cuda" else lambda: False)
+        self._is_capturing = is_capturing or (torch.cuda.is_current_stream_capturing if self.device.type == "cuda" else _never)
         self._runs_on = _backend(self.backend)
         self.pages = torch.zeros((blocks, 2, page_size, heads, self.layout.size_bytes), dtype=torch.uint8, device=self.device)
 
     @property
     def slots(self) -> int:
-        return self.pages.shape[0] * self.pages.shape[2]
+        return int(self.pages.shape[0] * self.pages.shape[2])
 
     @property
     def heads(self) -> int:
-        return self.pages.shape[3]
+        return int(self.pages.shape[3])
 
     @property
     def bytes_per_token(self) -> int:
@@ -98,7 +98,7 @@ class PackedCache:
         """
         self._refuse_capture("read")
         if queries.dim() != 3 or queries.shape[1] == 0 or queries.shape[1] % self.heads:
-            raise GpuRefused(f"Queries {tuple(queries.shape)} are not (rows, query heads, head size), heads in multiples of {self.heads}.")
+            raise GpuRefused(f"Queries {tuple(queries.shape)} are not (rows, a multiple of {self.heads} heads, head size).")
         self._check_tensor("queries", queries, torch.bfloat16, (queries.shape[0], queries.shape[1], self.layout.head_size))
         self._check_slots(selected, 3)
         if selected.shape[:2] != (queries.shape[0], self.heads):
@@ -141,6 +141,10 @@ class PackedCache:
     def _refuse_capture(self, what: str) -> None:
         if self._is_capturing():
             raise GpuRefused(f"A checked {what} waits for the device, which a CUDA graph cannot record: launch the kernel itself.")
+
+
+def _never() -> bool:
+    return False
 
 
 def _usable(device: torch.device) -> torch.device:

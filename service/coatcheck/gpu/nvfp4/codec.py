@@ -49,7 +49,9 @@ def decode(vectors: torch.Tensor, head_size: int, global_scale: float = 1.0) -> 
     """Bytes ``(..., layout.size_bytes)`` as float32 ``(..., head_size)``. Any byte has a value; a scale of NaN gives NaN."""
     layout = VectorLayout(head_size)
     if vectors.dtype != torch.uint8 or vectors.shape[-1] != layout.size_bytes:
-        raise GpuRefused(f"A vector of {head_size} elements is {layout.size_bytes} bytes, not {tuple(vectors.shape)} of {vectors.dtype}.")
+        raise GpuRefused(
+            f"A vector of {head_size} elements is {layout.size_bytes} bytes, not {tuple(vectors.shape)} of {vectors.dtype}."
+        )
     packed, scales = vectors.split([layout.packed_bytes, layout.scale_bytes], dim=-1)
     codes = torch.stack([packed & 0x0F, packed >> 4], dim=-1).flatten(-2)
     # Exact: three bits times four need seven.
@@ -75,5 +77,5 @@ def decode_e2m1(codes: torch.Tensor) -> torch.Tensor:
 
 
 def _scalar(value: float, like: torch.Tensor) -> torch.Tensor:
-    """As a tensor: torch divides by a Python number, or a Python number by a tensor, with a reciprocal that is not rounded right."""
+    """As a tensor: with a Python number torch may multiply by a reciprocal, which is not rounded as a division is."""
     return torch.tensor(value, dtype=torch.float32, device=like.device)

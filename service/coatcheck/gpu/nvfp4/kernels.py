@@ -20,15 +20,21 @@ def write_kernel(
 ):  # fmt: skip
     """One program a token and head: two vectors."""
     token, head = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
-    slot = tl.load(slots + token).to(tl.int64)
+    slot = tl.load(slots + token)
     written = (slot >= 0) & (slot < capacity)
-    slot = tl.where(written, slot, 0)
+    slot = tl.where(written, slot, 0).to(tl.int32)
     # A count in the place of a mask: a scalar condition does not combine with a block of them in the interpreter.
     groups = tl.where(written, GROUPS, 0)
-    target = pages + (slot // page_size) * page_block + (slot % page_size) * page_token + head * page_head
+    target = _vector_at(pages, slot, page_size, page_block, page_token) + head * page_head
     _pack(keys + token * key_token + head * key_head, target, groups, key_scale, GROUPS, GROUPS_PADDED, SCALE_FLOOR)
     value = values + token * value_token + head * value_head
     _pack(value, target + page_kind, groups, value_scale, GROUPS, GROUPS_PADDED, SCALE_FLOOR)
+
+
+@triton.jit
+def _vector_at(pages, slot, page_size, page_block, page_token):
+    """The slot's first byte. The division is the narrow one, the offset is not: caches are larger than 2 GiB."""
+    return pages + (slot // page_size).to(tl.int64) * page_block + (slot % page_size).to(tl.int64) * page_token
 
 
 @triton.jit
@@ -87,10 +93,10 @@ def read_kernel(
     for start in tl.range(0, selected_count, POSITIONS):
         position = start + tl.arange(0, POSITIONS)
         picked = selected + row * selected_row + kv_head * selected_head + position
-        slot = tl.load(picked, mask=position < selected_count, other=-1).to(tl.int64)
+        slot = tl.load(picked, mask=position < selected_count, other=-1)
         valid = (slot >= 0) & (slot < capacity)
-        slot = tl.where(valid, slot, 0)
-        vector = pages + (slot // page_size) * page_block + (slot % page_size) * page_token + kv_head * page_head
+        slot = tl.where(valid, slot, 0).to(tl.int32)
+        vector = _vector_at(pages, slot, page_size, page_block, page_token) + kv_head * page_head
 
         key_low, key_high = _unpack(vector, valid, HALF, HALF_PADDED)
         scores = tl.dot(even, tl.trans(key_low.to(tl.bfloat16)))

@@ -11,6 +11,8 @@ from coatcheck.gpu.nvfp4.layout import E4M3_SMALLEST, VectorLayout
 POSITIONS = 16
 """Selected slots that the reader holds at a time. At 32 its registers ran over on sm_89 (measured on the compiled code)."""
 WARPS = 4
+STAGES = 1
+"""Of the loop over positions, whose loads are gathered: with more than one, sm_100a had 8 bytes too few registers."""
 _SMALLEST_DOT = 16
 """The least rows that a matrix instruction takes."""
 
@@ -34,6 +36,7 @@ def write(
         *keys.stride()[:2], *values.stride()[:2], *pages.stride()[:4], *global_scales,
         **write_constants(head_size, scale_floor),
         num_warps=WARPS,
+        num_stages=STAGES,
     )  # fmt: skip
 
 
@@ -58,6 +61,7 @@ def read(
         softmax_scale * math.log2(math.e) / global_scales[0], global_scales[1],
         **read_constants(head_size, query_heads // heads),
         num_warps=WARPS,
+        num_stages=STAGES,
     )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ class VectorLayout:
 
     def __post_init__(self) -> None:
         if self.head_size <= 0 or self.head_size % GROUP:
-            raise GpuRefused(f"A head size of {self.head_size} is no positive multiple of {GROUP}, the elements that share a scale.")
+            raise GpuRefused(f"A head size of {self.head_size} is no positive multiple of {GROUP}, the size of a group.")
 
     @property
     def packed_bytes(self) -> int:

@@ -1,0 +1,1 @@
+"""What all kernels share: compiling them ahead of time for GPUs that are not there."""

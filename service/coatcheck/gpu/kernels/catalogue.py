@@ -1,0 +1,17 @@
+"""Every kernel of the runtime, as it is compiled ahead of time. A new room adds its line."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from coatcheck.domain.errors import GpuUnsupported
+from coatcheck.gpu.kernels.ahead import Specimen
+
+
+def every_specimen() -> list[Specimen]:
+    """Imports triton and the rooms' kernels. Raises GpuUnsupported where there is no triton."""
+    if importlib.util.find_spec("triton") is None:
+        raise GpuUnsupported("triton is not installed (coatcheck[gpu]).")
+    from coatcheck.gpu.nvfp4.specimens import specimens as nvfp4
+
+    return [*nvfp4()]
