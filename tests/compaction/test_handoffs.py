@@ -12,6 +12,7 @@ from coatcheck.compaction.handoffs import handoff_candidates
 from coatcheck.compaction.navigation import Overview, render_handoff
 from coatcheck.compaction.planner import Planner
 from coatcheck.domain.canonical import JsonObject, JsonValue, sha256_of
+from coatcheck.domain.errors import InvalidRequest
 from coatcheck.domain.messages import WindowFormat
 from coatcheck.domain.plans import Plan
 from coatcheck.formats import get
@@ -48,6 +49,27 @@ def test_a_known_handoff_becomes_an_entry_and_its_text_no_segment(planner: Plann
     assert [e.handoff_manifest_id for e in plan.entries].count(manifest(5)) == text.count("[CONTEXT HANDOFF")
     assert not any(b"CONTEXT HANDOFF" in segment.raw for segment in plan.segments)
     assert _rebuilt(plan) == messages
+
+
+def test_behind_a_handoff_a_secret_over_two_messages_goes(planner: Planner) -> None:
+    messages = [user(HANDOFF), *TALK, user(f"use {_secret()[:14]}"), user(f"{_secret()[14:]} please")]
+
+    plan = planner.plan(request(messages, number=6, known_handoffs=KNOWN))
+
+    said = "".join(map(_content, _rebuilt(plan)))
+    assert plan.earlier_handoffs == (manifest(5),)
+    assert plan.counts.redactions_by_kind == {"github-token": 2}
+    assert _secret()[4:14] not in said
+    assert _secret()[14:] not in said
+
+
+def test_behind_a_handoff_a_message_that_is_refused_is_named_by_its_own_number(planner: Planner) -> None:
+    messages = [user(HANDOFF), *TALK, {**user("hi"), "id": _secret()}]
+
+    with pytest.raises(InvalidRequest) as refused:
+        planner.plan(request(messages, number=6, known_handoffs=KNOWN))
+
+    assert [error.pointer for error in refused.value.errors] == ["/window/messages/3/id"]
 
 
 def test_text_around_a_handoff_is_redacted_and_the_handoff_is_not(planner: Planner) -> None:

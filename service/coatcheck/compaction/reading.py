@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import groupby
 from uuid import UUID
 
 from coatcheck.compaction.handoffs import HandoffSpan, may_hold_one, put_back, set_aside
@@ -82,13 +83,23 @@ class _Opening:
     def redact_messages(
         self, window: CheckedWindow, wire: WireFormat, redactor: Redacting, keys: PlaceholderKeys
     ) -> Sequence[tuple[JsonObject, Spans]]:
-        if self.known_handoffs and any(may_hold_one(message) for message in window.messages):
-            return [self.redact_message(index, message, wire, redactor, keys) for index, message in enumerate(window.messages)]
-        redacted = redactor.redact_messages(wire, window.messages, keys, at=MESSAGES, readings=window.readings)
-        for of_one in redacted:
-            if of_one.counts:
-                self.redactions.update(of_one.counts)
-        return [(of_one.message, {}) for of_one in redacted]
+        """Messages that may hold an earlier handoff one by one, and what stands between them together."""
+        messages, redacted = window.messages, []
+        holding = [bool(self.known_handoffs) and may_hold_one(message) for message in messages]
+        for holds, numbers in groupby(range(len(messages)), holding.__getitem__):
+            run = list(numbers)
+            if holds:
+                redacted += [self.redact_message(index, messages[index], wire, redactor, keys) for index in run]
+                continue
+            some = slice(run[0], run[-1] + 1)
+            together = redactor.redact_messages(
+                wire, messages[some], keys, at=MESSAGES, readings=window.readings[some], first=run[0]
+            )
+            for of_one in together:
+                if of_one.counts:
+                    self.redactions.update(of_one.counts)
+            redacted += [(of_one.message, {}) for of_one in together]
+        return redacted
 
     def redact_message(
         self, index: int, message: JsonObject, wire: WireFormat, redactor: Redacting, keys: PlaceholderKeys

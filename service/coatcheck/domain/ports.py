@@ -71,8 +71,12 @@ class Redacting(Protocol):
         *,
         at: Path,
         readings: Sequence[Reading] | None = None,
+        first: int = 0,
     ) -> Sequence[RedactedMessage]:
-        """As ``redact_message``, of each message of the list at ``at``; ``readings`` are the wire's, where they are known."""
+        """As ``redact_message``, of each message of the list at ``at``, from its ``first`` on; also what lies over two of them.
+
+        ``readings`` are the wire's, where they are known.
+        """
         ...
 
     def redact_system(self, wire: WireFormat, system: JsonValue, keys: PlaceholderKeys, *, at: Path) -> RedactedSystem: ...

@@ -71,6 +71,11 @@ def _mixed(rest: str) -> bool:
     return any(char.isupper() for char in rest[1:]) and any(char.islower() for char in rest)
 
 
+def is_whole(token: str) -> bool:
+    """Whether a token of a fixed length has all of it."""
+    return any(prefix.match(token) and len(token) >= length for prefix, length in _LENGTHS)
+
+
 def _of_one_length(text: str, start: int, end: int) -> int | None:
     """Where a token of a fixed length ends that white space broke at ``end``."""
     length = next((length for prefix, length in _LENGTHS if prefix.match(text, start)), 0)

@@ -18,6 +18,7 @@ from coatcheck.compaction import effort
 from coatcheck.compaction.redaction.detector import Detector
 from coatcheck.compaction.redaction.finder import Leaf
 from coatcheck.compaction.redaction.nested import key_of, with_key, with_value
+from coatcheck.compaction.redaction.seams import bridged
 from coatcheck.compaction.redaction.settling import NO_SECRETS, Settled, settle, settle_beside
 from coatcheck.domain.canonical import JsonObject, JsonValue, pointer, value_at
 from coatcheck.domain.canonical import Path as JsonPath
@@ -30,6 +31,7 @@ THINKING_MARKER = "[REDACTED: this thinking held a secret]"
 MAX_STRUCTURAL_CHARS = 200
 _SHORTEST_TOKEN = 16
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_TEXTS = frozenset((("content",), ("text",), ("output",)))
 _SELF_EVIDENT = 1
 """The rank up to which a finding says by itself what it is: what an id may look like does not."""
 
@@ -95,16 +97,20 @@ class Redactor:
         *,
         at: JsonPath,
         readings: Sequence[Reading] | None = None,
+        first: int = 0,
     ) -> list[RedactedMessage]:
-        """As ``redact_message``, of each message of the list at ``at``: many short ones share a scan."""
+        """As ``redact_message``, of each message of the list at ``at``, from its ``first`` on: many short ones share a scan.
+
+        What lies over two messages is found here alone.
+        """
         if readings is None:
             readings = [wire.read(message) for message in messages]
         documents = zip(messages, readings, strict=True)
-        read = [(message, reading.fields, (*at, index)) for index, (message, reading) in enumerate(documents)]
+        read = [(message, reading.fields, (*at, index)) for index, (message, reading) in enumerate(documents, first)]
         try:
             redacted = self._redact(wire, read, keys)
         except InvalidRequest:  # the first of several is told
-            return [self.redact_message(wire, message, keys, at=(*at, index)) for index, message in enumerate(messages)]
+            return [self.redact_message(wire, message, keys, at=(*at, index)) for index, message in enumerate(messages, first)]
         return [_redacted_message(*document) for document in redacted]
 
     def redact_system(self, wire: WireFormat, system: JsonValue, keys: PlaceholderKeys, *, at: JsonPath) -> RedactedSystem:
@@ -119,19 +125,27 @@ class Redactor:
         content: list[list[Field]] = []
         watched: list[list[tuple[Field, Leaf]]] = []
         leaves: list[Leaf] = []
+        in_order: list[int] = []
         for document, fields, at in documents:
             structural: list[Field] = []
             of_content: list[Field] = []
             for field in fields:
                 if field.field_class is FieldClass.CONTENT:
                     of_content.append(field)
+                    if _is_text(field):
+                        in_order.append(len(leaves))
                     leaves.append(_leaf(document, field))
                 elif field.field_class is FieldClass.STRUCTURAL:
                     structural.append(field)
             content.append(of_content)
             watched.append(_checked(document, structural, at))
         with effort.bounded():
+            over_seams = bridged(self._detector, leaves, in_order, keys) if len(in_order) > 1 else {}
+            for number, one in over_seams.items():
+                leaves[number] = one.leaf
             settled, seen = settle_beside(self._detector, leaves, [leaf for of_one in watched for _, leaf in of_one], keys)
+        for number, one in over_seams.items():
+            settled[number] = Settled(settled[number].text, Counter(settled[number].counts) + Counter(one.counts))
         texts, beside = iter(settled), iter(seen)
         redacted: list[tuple[JsonValue, Mapping[str, int]]] = []
         for (document, _, at), of_content, structure in zip(documents, content, watched, strict=True):
@@ -171,6 +185,11 @@ def _checked(document: JsonValue, fields: Iterable[Field], at: JsonPath) -> list
         if len(text) >= _SHORTEST_TOKEN:
             leaves.append((field, Leaf(text)))
     return leaves
+
+
+def _is_text(field: Field) -> bool:
+    """Whether a leaf is what its message says, and may go on in the next one's."""
+    return not field.is_key and field.thinking_block is None and field.path[-1:] in _TEXTS
 
 
 def _leaf(document: JsonValue, field: Field) -> Leaf:
