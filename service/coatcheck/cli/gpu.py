@@ -54,3 +54,46 @@ def gpu_compile(
     output.show_table(found, as_json, columns, rows)
     if any(one.missing or one.spilled_bytes for one in done):
         raise typer.Exit(1)
+
+
+@gpu.command(name="plan")
+def gpu_plan(
+    kind: Annotated[list[str] | None, typer.Option("--format", help="bf16, fp8 or nvfp4; all of them without one.")] = None,
+    full_layers: Annotated[int, typer.Option(help="Layers with full attention.")] = 12,
+    kv_heads: Annotated[int, typer.Option(help="Key-value heads of each.")] = 2,
+    head_size: Annotated[int, typer.Option(help="Elements of a key or value vector.")] = 256,
+    linear_layers: Annotated[int, typer.Option(min=0, help="Layers with linear attention; 0 for none.")] = 36,
+    state_bytes: Annotated[int, typer.Option(help="Recurrent state of each, in bytes.")] = 3_207_168,
+    block_tokens: Annotated[int | None, typer.Option(help="Try this page, in tokens; the smallest that fits without it.")] = None,
+    memory_gib: Annotated[float, typer.Option(min=0.0, help="Memory for the cache.")] = 5.85,
+    max_length: Annotated[int, typer.Option(min=1, help="Tokens of the longest sequence.")] = 169_984,
+    as_json: AsJson = False,
+) -> None:
+    """Plan the pages of a hybrid model's KV cache: tokens, bytes, pool and prefix hits, by format.
+
+    Without options: the model of the article on NVFP4 caches. A page that a layer cannot use is refused.
+    """
+    from coatcheck.domain.errors import GpuRefused
+    from coatcheck.gpu.nvfp4.planner import GIB, KvFormat, StateLayers, full_attention, plan
+
+    try:
+        formats = [KvFormat(name.lower()) for name in kind or KvFormat]
+    except ValueError as error:
+        raise GpuRefused(f"A format is one of {', '.join(KvFormat)}.") from error
+    states = [StateLayers("linear attention", linear_layers, state_bytes)] if linear_layers else []
+    plans = [
+        plan([full_attention("full attention", full_layers, kv_heads, head_size, one)], states, block_tokens) for one in formats
+    ]
+    pools = [made.pool_tokens(int(memory_gib * GIB), max_length) for made in plans]
+    found = [
+        {
+            "format": one.value, "bytes_per_token": made.tokens[0].bytes_per_token, "block_tokens": made.block_tokens[0],
+            "page_bytes": made.page_bytes, "padding_bytes": made.padding_bytes, "tokens_per_gib": made.tokens_per_gib,
+            "pool_tokens": pool, "times_first": round(pool / pools[0], 2) if pools[0] else None,
+            "shortest_prefix_hit": made.shortest_prefix_hit,
+        }
+        for one, made, pool in zip(formats, plans, pools, strict=True)
+    ]  # fmt: skip
+    output.show_table(found, as_json, tuple(found[0]), ([*row.values()] for row in found))
+    if not as_json:
+        output.say("A prefix is found in whole blocks: prompts that share fewer tokens than shortest_prefix_hit find nothing.")

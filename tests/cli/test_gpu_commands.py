@@ -1,0 +1,48 @@
+"""``coatcheck gpu plan`` from outside: the article's model, its failed page, and what is no format."""
+
+from __future__ import annotations
+
+import json
+
+from typer.testing import CliRunner
+
+from coatcheck.cli.main import app
+from coatcheck.domain.errors import GpuRefused
+
+
+def planned(*arguments: str) -> list[dict[str, float | str]]:
+    done = CliRunner().invoke(app, ["gpu", "plan", "--json", *arguments])
+    if done.exception is not None:
+        raise done.exception
+    found: list[dict[str, float | str]] = json.loads(done.stdout)
+    return found
+
+
+def test_the_article_s_model_is_planned_in_three_formats() -> None:
+    bf16, fp8, nvfp4 = planned()
+
+    assert [one["block_tokens"] for one in (bf16, fp8, nvfp4)] == [1_568, 3_136, 5_568]
+    assert (nvfp4["page_bytes"], nvfp4["padding_bytes"], nvfp4["shortest_prefix_hit"]) == (3_207_168, 0, 5_568)
+    assert bf16["times_first"] == 1.0
+    assert 2.32 < float(nvfp4["times_first"]) < 3.56
+
+
+def test_a_person_is_told_that_short_prompts_find_no_prefix() -> None:
+    done = CliRunner().invoke(app, ["gpu", "plan", "--format", "nvfp4"])
+
+    assert "5568" in done.stdout
+    assert "whole blocks" in done.stdout
+
+
+def test_a_page_that_the_state_does_not_fit_into_is_refused() -> None:
+    done = CliRunner().invoke(app, ["gpu", "plan", "--format", "nvfp4", "--block-tokens", "3136"])
+
+    assert isinstance(done.exception, GpuRefused)
+    assert "1,806,336" in done.exception.detail
+
+
+def test_what_is_no_format_is_refused_and_no_memory_holds_no_token() -> None:
+    done = CliRunner().invoke(app, ["gpu", "plan", "--format", "int4"])
+
+    assert isinstance(done.exception, GpuRefused)
+    assert planned("--memory-gib", "0", "--linear-layers", "0")[0]["pool_tokens"] == 0
