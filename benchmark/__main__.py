@@ -22,10 +22,11 @@ BENCHMARKS = {
     "scan": "integrity scan against raw COPY and SHA-256; recall latency at scale",
     "cache": "look-ups in the response cache with a full scope of eligible entries",
     "isolation": "what keeping people apart costs: SQL, the index's legs, a whole recall",
+    "reduction": "how far a compressor shortens transcripts, and what the fact guard lets through (--model FOLDER --data FILE ...)",
     "worker": "the model worker against the bare reranker, in pairs",
     "start": "what the command and the service import, and the time until ready",
 }
-_NEED_DATA = ("recall",)
+_NEED_DATA = ("recall", "reduction")
 _PAGE_WIDTH = 132
 """Where nobody watches a terminal."""
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
@@ -15,6 +13,7 @@ from coatcheck.domain.budgets import Budget
 from coatcheck.domain.errors import RefusedToStart, StageUnavailable
 from coatcheck.models.llmlingua import LlmlinguaCompressor
 from tests.torch import token_classifiers
+from tests.torch.refusing import REFUSING, in_a_process
 
 _TEXTS = ["The queue is there and it is really quiet, as it was on that day."]
 
@@ -103,15 +102,6 @@ def test_weights_that_are_no_numbers_give_no_answer(tmp_path: Path) -> None:
         compressor.compress(_TEXTS, 0.6, Budget.of(UUID(int=1), 60))
 
 
-_REFUSING = """
-import socket, sys
-tried = []
-def refuse(*arguments, **named):
-    tried.append(arguments)
-    raise OSError("no network")
-socket.socket.connect = socket.socket.connect_ex = refuse
-socket.getaddrinfo = refuse
-"""
 _OURS = """
 from pathlib import Path
 from uuid import UUID
@@ -122,16 +112,11 @@ print(len(compressor.compress([sys.argv[2]], 0.1, Budget.of(UUID(int=1), 60))[0]
 """
 
 
-def _in_a_process(code: str, *arguments: str) -> str:
-    run = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=180, check=True)
-    return run.stdout.split("\n")[-2]
-
-
 @pytest.mark.parametrize("make", [token_classifiers.bert, token_classifiers.xlmr])
 def test_no_connection_is_tried_where_the_network_is_refused(make: token_classifiers.Make, tmp_path: Path) -> None:
     folder = make(tmp_path / "made", _TEXTS)
 
-    length, tried = _in_a_process(_REFUSING + _OURS, str(folder), _TEXTS[0]).split()
+    length, tried = in_a_process(REFUSING + _OURS, str(folder), _TEXTS[0]).split()
 
     assert int(length) < len(_TEXTS[0])
     assert tried == "0"

@@ -2,13 +2,13 @@
 
 Which words it may choose from is the fact guard's to say (``compaction.expendable``), and what is left is put together from the
 text's own code points (``compaction.abridging``). Pan et al., "LLMLingua-2: Data Distillation for Efficient and Faithful
-Task-Agnostic Prompt Compression", 2024; why its library is not used: docs/decisions/021.
+Task-Agnostic Prompt Compression", 2024; why its library is not used: docs/decisions/023.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from coatcheck.compaction.abridging import abridged
@@ -42,8 +42,10 @@ class LlmlinguaCompressor:
     Loads when it is made. Raises StageUnavailable. Safe from several threads.
     """
 
-    def __init__(self, folder: Path, *, revision: str = "") -> None:
+    def __init__(self, folder: Path, *, revision: str = "", choice: Callable[[str], list[Word]] = words) -> None:
+        """``choice`` says which words of a text may go."""
         self.revision = revision or folder.name
+        self._choice = choice
         with native(STAGE):
             self._classifier = TokenClassifier(folder, STAGE)
 
@@ -54,7 +56,7 @@ class LlmlinguaCompressor:
 
     def _shortened(self, text: str, rate: float, budget: Budget) -> str:
         text = scalar_text(text)
-        found = words(text)
+        found = self._choice(text)
         if not any(word.may_go for word in found):
             return text
         tokens = self._classifier.tokens(text)
