@@ -17,13 +17,17 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from coatcheck.app.storage import OpenedIndex
 from coatcheck.domain.canonical import sha256_of
-from coatcheck.domain.ports import Reranker
+from coatcheck.domain.passages import IndexHit, RecallFilter, SparseVector
+from coatcheck.domain.ports import Reranker, VectorIndex
+from coatcheck.domain.scopes import Scope
 from coatcheck.models import build_reranker
 from coatcheck.models.reranking import RerankWorker
 from tests import apps
 from tests.contract.kept import hand_in
 from tests.contract.recalling import DAY, recall, said
+from tests.faults.troubled_index import TroubledIndex
 
 QUERY = "What is the speed of light?"
 ANSWER = "Light travels at 299,792 kilometres per second in a vacuum."
@@ -53,14 +57,18 @@ class Ailing:
 
 @asynccontextmanager
 async def asked_with(
-    database_url: str, folder: Path, reranker: Reranker | None, **settings: object
+    database_url: str,
+    folder: Path,
+    reranker: Reranker | None,
+    index: Callable[[VectorIndex], VectorIndex] = lambda opened: opened,
+    **settings: object,
 ) -> AsyncIterator[httpx.AsyncClient]:
     """An app with this reranker, and one session in it."""
     async with apps.foundations(database_url, folder, **settings) as on:
         worker = RerankWorker(reranker, on.board) if reranker is not None else None
         models = dataclasses.replace(on.models, reranker=worker)
         async with (
-            apps.app_on(dataclasses.replace(on, models=models), alone=True) as one,
+            apps.app_on(dataclasses.replace(on, models=models, index=OpenedIndex(index(on.index.index))), alone=True) as one,
             apps.client(one, await apps.new_tenant(one)) as http,
         ):
             await hand_in(http, "s", {"messages": [said(text) for text in TURNS]})
@@ -76,7 +84,7 @@ def ailing() -> Ailing:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def http(database_url: str, tmp_path: Path, ailing: Ailing) -> AsyncIterator[httpx.AsyncClient]:
-    settings = {"rerank_limit_s": 0.4, "stage_limit_s": 1.5, "fusion_dense_weight": 0}
+    settings: dict[str, Any] = {"rerank_limit_s": 0.4, "stage_limit_s": 1.5, "fusion_dense_weight": 0}
     async with asked_with(database_url, tmp_path, ailing, **settings) as client:
         yield client
 
@@ -234,3 +242,32 @@ async def test_a_correction_that_the_query_does_not_find_is_named_where_hits_are
     assert found[earlier]["superseded_by"]["sha256"] == sha256_of(later)
     assert {text for text, hit in found.items() if hit["superseded_by"]} == {earlier}
     assert quick[earlier]["superseded_by"] is None  # of what was found alone
+
+
+class HaltsAtTheSecond(TroubledIndex):
+    """Of a recall's look-ups in the lexical leg only the first is answered."""
+
+    asked = 0
+
+    async def search_lexical(
+        self, scope: Scope, generation: int, vector: SparseVector, narrow: RecallFilter, limit: int
+    ) -> list[IndexHit]:
+        self.asked += 1
+        if self.asked % 2 == 0:
+            await asyncio.sleep(3_600)
+        return await super().search_lexical(scope, generation, vector, narrow, limit)
+
+
+async def test_hits_do_not_wait_for_an_index_that_halts_at_the_look_up_of_corrections(
+    database_url: str, tmp_path: Path, ailing: Ailing
+) -> None:
+    settings: dict[str, Any] = {"rerank_limit_s": 5, "fusion_dense_weight": 0}
+    async with asked_with(database_url, tmp_path, ailing, HaltsAtTheSecond, **settings) as http:
+        await hand_in(http, "limits", {"messages": [said("The limit is pool_size = 20 in settings.toml." + "." * 900)]})
+        started = time.monotonic()
+
+        found = await recall(http, "limit", session="limits", rerank="on")
+
+        assert found["legs"] == {"lexical": "used", "dense": "off", "rerank": "used"}
+        assert len(found["hits"]) == 1
+        assert time.monotonic() - started < 10

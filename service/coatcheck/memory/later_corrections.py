@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
-from coatcheck.domain.errors import CoatcheckError
 from coatcheck.domain.passages import IndexHit, RecallFilter, SparseVector
 from coatcheck.domain.scopes import Scope
 from coatcheck.index.lexical import analyse_query
@@ -31,7 +30,7 @@ CUES = "correction corrected instead longer wrong changed revised вместо �
 async def speaking_of(
     parts: Collaborators, scope: Scope, hits: Sequence[Said], known: Collection[SegmentKey], until: datetime | None
 ) -> list[IndexHit]:
-    """Passages later than the oldest of the hits, of segments that are not known. None where the index does not answer."""
+    """Passages later than the oldest of the hits, of segments that are not known. Raises IndexUnavailable."""
     first = hits[:HITS]
     wanted = {term: 1.0 for said in first for term in _identifiers(said.text)}
     if not wanted:
@@ -41,10 +40,7 @@ async def speaking_of(
     narrow = RecallFilter(
         session_ids=tuple(sorted({said.session_id for said in first})), since=min(said.at for said in first), until=until
     )
-    try:
-        found = await parts.index.search_lexical(scope, parts.generation.number, vector, narrow, PASSAGES)
-    except CoatcheckError:
-        return []
+    found = await parts.index.search_lexical(scope, parts.generation.number, vector, narrow, PASSAGES)
     return [hit for hit in found if (hit.session_id, hit.exact_sha256) not in known]
 
 

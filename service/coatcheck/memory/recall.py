@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from coatcheck.domain.canonical import decode, scalar_text
 from coatcheck.domain.errors import CoatcheckError, NotFound, Overloaded, StageUnavailable
@@ -28,6 +29,8 @@ from coatcheck_client.wire import Place, Ranks, RecallHit, RecallRequest, Recall
 MIN_CANDIDATES = 100
 """Passages asked of each leg at least: a segment may be several, and some may not survive verification."""
 RERANK_CANDIDATES = 20
+BEYOND_LIMIT_S = 0.5
+"""Ten times what it takes: a hint is not worth a recall that is late."""
 MAX_PLACES = 10
 """Other places of a text that its hit names; the rest it counts."""
 MAX_VERIFIED = 4
@@ -192,11 +195,14 @@ class Recall:
     async def _beyond(
         self, context: RequestContext, request: RecallRequest, said: Sequence[Said], verified: Sequence[Verified]
     ) -> list[Said]:
-        """What speaks of the same as the hits and was not found. It takes some milliseconds: a part of what reranking takes."""
+        """What speaks of the same as the hits and was not found. Some milliseconds; the hits do not wait for it much longer."""
         known = {one.candidate.key for one in verified}
-        found = await speaking_of(self._parts, context.scope, said, known, request.until)
-        more = await self._confirmed(context, fuse({"lexical": found}, {"lexical": 1.0}, 1), reduced=False) if found else []
-        return [_said(one) for one in more]
+        with suppress(TimeoutError, CoatcheckError):
+            async with asyncio.timeout(BEYOND_LIMIT_S):
+                found = await speaking_of(self._parts, context.scope, said, known, request.until)
+                more = await self._confirmed(context, fuse({"lexical": found}, {"lexical": 1.0}, 1), reduced=False) if found else []
+                return [_said(one) for one in more]
+        return []
 
     def _hit(self, found: Folded, shown: Presented, superseding: dict[SegmentKey, SupersededBy]) -> RecallHit:
         one, *others = found.places
