@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 
 import httpx
+import numpy as np
 import pytest
 
 from coatcheck.api import probes
 from coatcheck.api.probes import RecentReadiness
+from coatcheck.gpu.offload import Offload
+from coatcheck.gpu.offload.modelled import ModelledStreams, memory
 from coatcheck.memory.readiness import ReadinessReport
 from coatcheck.ops.metrics import Metrics
-from coatcheck.ops.progress import ProgressBoard, standard_stages
+from coatcheck.ops.progress import ProgressBoard, Stage, standard_stages
 from tests.api.bench import Bench
 
 READY = ReadinessReport(True, False, {"postgresql": "ok", "index": "ok"}, {"fsync": "on"}, 0.0, 0, 0, 1)
@@ -159,3 +163,26 @@ async def test_strangers_cannot_make_the_readiness_probe_work_harder(clock: Cloc
     await recent.report()
 
     assert asked == 2
+
+
+async def test_liveness_follows_a_vital_offload(bench: Bench, clock: Clock, client: httpx.AsyncClient) -> None:
+    """A host says that offload is vital; its passes are pieces of that stage."""
+    streams = ModelledStreams()
+    stream = streams.stream("model")
+    bench.board = bench.inner.state.progress = ProgressBoard([*standard_stages(60), Stage("offload", True, 60)], clock)
+    offload = Offload(streams, lambda: memory(1), lambda inputs, rows: None, bench.board, depth=1, scheduler_depth=1)
+    offload.start()
+    buffer = np.zeros(1, np.int64)
+    offload.submit(buffer, np.zeros(1, np.float32), written_on=stream, consumer=stream, limit_s=60)
+    clock.now += 61
+
+    stuck = await client.get("/livez")
+    while not offload.ledger.is_empty():
+        if stream.can_go_on():
+            stream.go_on()
+        offload.ledger.reap()
+        await asyncio.sleep(0.001)
+    offload.close()
+
+    assert (stuck.status_code, stuck.json()["stuck"]) == (503, ["offload"])
+    assert (await client.get("/livez")).status_code == 200

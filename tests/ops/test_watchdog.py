@@ -52,7 +52,7 @@ def watchdog(board: ProgressBoard, clock: Clock, outcome: Outcome) -> Watchdog:
     return Watchdog(board, 5, monotonic=clock, dump=outcome.dump, end_process=outcome.exits.append)
 
 
-def test_a_vital_stage_stuck_beyond_the_grace_ends_the_process_with_stacks(
+def test_a_vital_stage_is_dumped_when_found_stuck_and_ends_the_process_with_stacks_beyond_the_grace(
     board: ProgressBoard, clock: Clock, outcome: Outcome, watchdog: Watchdog
 ) -> None:
     board.begin("plan")
@@ -60,12 +60,12 @@ def test_a_vital_stage_stuck_beyond_the_grace_ends_the_process_with_stacks(
     watchdog.look()
     clock.now += 4
     watchdog.look()
-    within_grace = list(outcome.exits)
+    within_grace = list(outcome.exits), outcome.dumps
     clock.now += 1
     watchdog.look()
 
-    assert within_grace == []
-    assert (outcome.exits, outcome.dumps) == ([EXIT_STUCK], 1)
+    assert within_grace == ([], 1)
+    assert (outcome.exits, outcome.dumps) == ([EXIT_STUCK], 2)
 
 
 def test_a_stage_that_moves_within_the_grace_saves_the_process(

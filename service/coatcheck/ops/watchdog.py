@@ -1,7 +1,8 @@
 """The watchdog: a thread that ends a process whose vital stage is stuck, and reports an optional one that is.
 
-A stuck vital stage fails ``/livez`` at once (the probe reads the board); when it is still stuck after the grace, every
-thread's stack goes to stderr and the process exits, so that whoever supervises it starts another. A stuck optional stage,
+A stuck vital stage fails ``/livez`` at once (the probe reads the board) and every thread's stack goes to stderr; when it is still
+stuck after the grace, the stacks go there again (the same place twice is where it stands) and the process exits, so that whoever
+supervises it starts another. A stuck optional stage,
 whose callers were answered at their deadlines, is dumped once and never ends the process. Stacks name files and functions,
 never values.
 """
@@ -45,7 +46,7 @@ class Watchdog:
         board: ProgressBoard,
         grace_s: float,
         *,
-        interval_s: float = 1.0,
+        interval_s: float = 0.5,
         monotonic: Callable[[], float] = time.monotonic,
         dump: Callable[[], None] = dump_stacks,
         end_process: Callable[[int], object] = exit_at_once,
@@ -63,8 +64,8 @@ class Watchdog:
         self._stuck_since: float | None = None
         self._reported: frozenset[str] = frozenset()
 
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Watches the board, and the loop as the vital stage ``event-loop``."""
+    def start(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Watches the board, and the loop, where the host has one, as its vital stage ``event-loop``."""
         self._loop = loop
         self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
         self._thread.start()
@@ -85,6 +86,7 @@ class Watchdog:
         elif self._stuck_since is None:
             self._stuck_since = now
             log.error("vital stage stuck", stages=list(stuck))
+            self._dump()
         elif now - self._stuck_since >= self._grace_s:
             log.error("exiting: vital stage stuck beyond the grace", stages=list(stuck))
             self._dump()
