@@ -12,11 +12,15 @@ from uuid import UUID
 import pytest
 from pydantic import SecretStr
 
+from coatcheck.compaction.planner import Planner
+from coatcheck.compaction.redaction import Redactor
 from coatcheck.domain.budgets import Budget
 from coatcheck.domain.errors import RefusedToStart, StageUnavailable
 from coatcheck.models.endpoint import EndpointSummariser
 from coatcheck.outbound.client import Outbound
 from coatcheck.outbound.guard import Allowance
+from tests.compaction.making import OverlapGate, assistant, prose, request, user
+from tests.isolation import secret
 from tests.models.chat_server import ChatServer, chat_server
 
 LOCAL = Outbound(Allowance(loopback=True))
@@ -217,6 +221,25 @@ def test_the_line_break_of_a_file_is_no_part_of_its_key(server: ChatServer) -> N
     summed_up(summariser(server, key=f"{KEY}\n"))
 
     assert server.asked[0]["headers"]["authorization"] == f"Bearer {KEY}"
+
+
+def test_only_redacted_text_leaves_and_the_overview_that_comes_back_is_checked(server: ChatServer) -> None:
+    token = secret.github()
+    server.says("The staging service listens on port 8443. The staging service never listens on port 8443.")
+    planner = Planner(Redactor(), summariser=summariser(server), entailment=OverlapGate())
+    window = [
+        user(f"The staging service listens on port 8443. Its token is {token} for now. {prose(40)}"),
+        assistant(f"Noted. {prose(30)}"),
+    ]
+
+    plan = planner.plan(request(window))
+
+    handed = json.dumps(server.asked[0]["document"])
+    assert token not in handed
+    assert "[REDACTED:" in handed
+    assert plan.handoff.overview == "The staging service listens on port 8443."
+    assert plan.handoff.overview_source == "generated"
+    assert plan.revisions["summariser"] == "small-model/briefing-1"
 
 
 def test_the_revision_names_the_model_and_the_words_it_is_asked_in(server: ChatServer) -> None:
