@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import pytest
 
 from coatcheck.compaction import calls
-from coatcheck.compaction.excerpt import excerpt
+from coatcheck.compaction.excerpt import excerpt, with_landmarks
 from coatcheck.compaction.landmarks import Landmark, files, programs
+from coatcheck.compaction.navigation import Overview
 from coatcheck.compaction.quotable import Quotable
 from coatcheck.compaction.topics import topics
 from coatcheck.domain.canonical import JsonValue
@@ -146,6 +147,17 @@ def test_the_overview_names_files_programs_and_topics_in_its_room_and_rests_on_t
     assert set(overview.sha256s) == {one.sha256 for one in window}
     for room in range(30, 300, 7):
         assert len(excerpt(window, ["Edit", "Bash"], room).text) <= room
+
+
+def test_a_generated_overview_is_followed_by_what_it_leaves_room_for() -> None:
+    window = [call("Edit", 1, file_path="/srv/totals.py"), call("Bash", 2, command="pytest -q")]
+    said = Overview("Totals are rounded now.", "generated", ("a" * 64,))
+
+    assert with_landmarks(said, window, 200).text == "Totals are rounded now. files: totals.py; ran: pytest"
+    assert with_landmarks(said, window, 200).sha256s == ("a" * 64, window[0].sha256, window[1].sha256)
+    assert with_landmarks(said, window, 30) == said
+    for room in range(20, 80):
+        assert len(with_landmarks(said, window, room).text) <= max(room, len(said.text))
 
 
 @pytest.mark.parametrize("unit", ["a.py ", "/a" * 40 + ".", '"path":"', '"command": "x;', ".md", "a@b.c-", "word topics ", "\\"])

@@ -42,18 +42,35 @@ def excerpt(quotables: Sequence[Quotable], tool_names: Iterable[str], max_chars:
         shas.append(ends[0].sha256)
     if tools:
         pieces.append(tools)
+    named, rests_on = _landmarks(quotables, max_chars - len("; ".join(pieces)) - 2)
+    return Overview(shorten("; ".join(pieces + named), max_chars), "excerpt", tuple(dict.fromkeys(shas + rests_on)))
+
+
+def with_landmarks(overview: Overview, quotables: Sequence[Quotable], max_chars: int) -> Overview:
+    """A generated overview, followed by the files, programs and topics that it leaves room for."""
+    named, rests_on = _landmarks(quotables, max_chars - len(overview.text) - 1)
+    if not named:
+        return overview
+    text = f"{overview.text} {'; '.join(named)}"
+    return Overview(text, overview.source, tuple(dict.fromkeys((*overview.sha256s, *rests_on))))
+
+
+def _landmarks(quotables: Sequence[Quotable], room: int) -> tuple[list[str], list[str]]:
+    """What the window is about, by name, in pieces that fit together; and the segments that this rests on."""
+    pieces: list[str] = []
+    shas: list[str] = []
     programs = landmarks.programs(quotables)
     for label, named in (
         ("files", landmarks.files(quotables)),
         ("ran", programs),
         ("about", topics.topics(quotables)[:_TOPICS_NAMED]),
     ):
-        left = max_chars - len("; ".join(pieces)) - 2
-        listed = _listed(label, named, int(left * _FILES_SHARE) if label == "files" and programs else left)
+        listed = _listed(label, named, int(room * _FILES_SHARE) if label == "files" and programs else room)
         if listed:
             pieces.append(f"{label}: {', '.join(landmark.name for landmark in listed)}")
             shas += [landmark.sha256 for landmark in listed]
-    return Overview(shorten("; ".join(pieces), max_chars), "excerpt", tuple(dict.fromkeys(shas)))
+            room -= len(pieces[-1]) + 2
+    return pieces, shas
 
 
 def _listed(label: str, named: Sequence[Landmark], room: int) -> list[Landmark]:

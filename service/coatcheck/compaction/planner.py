@@ -234,8 +234,7 @@ class Planner:
         quotables = quotables_of(opened, cut, stored)
         room = overview_room(request.identity, counts, max_chars)
         overview, warnings = generated.generate(quotables, self._summariser, self._entailment, room, self._policy, request.budget)
-        if overview is None:
-            overview = _excerpt(quotables, cut, room)
+        overview = _excerpt(quotables, cut, room) if overview is None else excerpt.with_landmarks(overview, quotables, room)
         room = lines_room(request.identity, counts, overview, max_chars)
         chosen = lines.choose(quotables, request.earlier_lines, request.focus, request.identity.manifest_id, room)
         handoff = render_handoff(request.identity, counts, overview, chosen, max_chars)
