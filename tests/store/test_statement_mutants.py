@@ -55,6 +55,7 @@ class Corner:
             said.append(tuple(text or "" for text in found or ()))
 
         for transaction in (
+            self.database.read(self.member, ask),
             self.database.read(self.member, ask, plan_once=True),
             self.database.write(self.member, ask),
             self.database.work(self.here.scope, ask),
@@ -67,6 +68,7 @@ class Corner:
         tenant, keys = str(self.here.tenant_id), "{" + ",".join(self.member.acl) + "}"
         nothing: Said = ("coatcheck_login", "", "", "auto")
         return [
+            ("coatcheck_app", tenant, keys, "auto", "on"), nothing,
             ("coatcheck_app", tenant, keys, "force_generic_plan", "on"), nothing,
             ("coatcheck_app", tenant, keys, "auto", "off"), nothing,
             ("coatcheck_worker", tenant, "{}", "auto", "off"), nothing,
