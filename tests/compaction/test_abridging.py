@@ -94,6 +94,7 @@ def test_words_that_are_held_stay(text: str, data: st.DataObject) -> None:
         ("Der Server ist jetzt nicht mehr ganz bereit.", "Der Server ist jetzt nicht mehr ganz bereit."),
         ("| the | a |\n|---|---|\n| is | it |", "| the | a |\n|---|---|\n| is | it |"),
         ('He said "it is the old one" there.', 'said "it is the old one".'),
+        ('well" it is so" now', 'well" it is so"'),
         ("The wall is there", "wall"),
         ("the a is", "the a is"),
         ("", ""),

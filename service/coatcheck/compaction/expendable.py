@@ -113,11 +113,11 @@ def _free_fillers(clause: Sequence[Placed]) -> dict[int, int]:
 
 
 def _holding(found: Iterator[Word], held: Sequence[tuple[int, int]]) -> Iterator[Word]:
-    """The words, those that stand in one of the spans held; all in order."""
+    """The words, those held that stand in one of the spans or touch it: a quotation's mark would go with the word beside it."""
     spans = iter(held)
     span = next(spans, None)
     for word in found:
-        while span is not None and span[1] <= word.start:
+        while span is not None and span[1] < word.start:
             span = next(spans, None)
-        inside = span is not None and span[0] < word.end
+        inside = span is not None and span[0] <= word.end
         yield Word(word.start, word.end, word.may_go and not inside)
