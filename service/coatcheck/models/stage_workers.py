@@ -142,6 +142,7 @@ class CompressorWorker(_Stage[Compressor, _ToCompress, str]):
             progress,
             size_of=lambda one: len(one.text),
             warm_with=lambda budget: _ToCompress("Here the model is made warm.", 0.5, budget),
+            limits=ONE,  # read one by one in any case: a batch would only make other tenants wait
             worked=worked,
         )
 
