@@ -74,6 +74,8 @@ class Settings(BaseSettings):
     """Fetch issuers' keys from private addresses too. Link-local ones are never fetched from."""
     outbound_allow_loopback: bool = False
     """Fetch from this machine too, then by http as well: for a development issuer."""
+    outbound_allow_private_http: bool = False
+    """The summariser's endpoint by http too where private addresses are open: most model servers speak no other."""
     allow_root_home: bool = False
     """Embedded data under root's home: the embedded server then opens every parent folder to other users."""
 
@@ -112,7 +114,18 @@ class Settings(BaseSettings):
     """A recall waits no longer for its reranker: its hits then keep their fused order, and it says so."""
     router: str = "none"
     """Which text may be shortened: ``none``, a folder (absolute, or from ``./`` or ``~``), or a hub's ``NAME@COMMIT``, which
-    ``coatcheck models pull`` fetches and no start does."""
+    ``coatcheck models pull`` fetches and no start does. So are the next ones."""
+    compressor: str = "none"
+    """Proposes shorter texts."""
+    entailment: str = "none"
+    """Judges whether a shorter text still follows from the whole one."""
+    entailment_labels: str | None = None
+    """The model's outputs in their order, by commas, where its checkpoint does not name them."""
+    summariser: str = "none"
+    """Writes overviews. Also the base URL of an OpenAI-compatible endpoint (mostly ending in ``/v1``)."""
+    summariser_model: str | None = None
+    """Which of the endpoint's models is asked."""
+    summariser_api_key: SecretStr | None = None
     fusion_dense_weight: float = Field(default=1.0, ge=0)
     fusion_lexical_weight: float = Field(default=2.0, ge=0)
     fusion_rrf_k: int = Field(default=20, ge=1)

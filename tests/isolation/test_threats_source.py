@@ -52,6 +52,7 @@ READS_WEIGHTS = {
     "models.entailment",
     "models.gliclass_loading",
     "models.pretrained",
+    "models.sentence_transformer",
     "models.seq2seq",
     "models.token_classifier",
     "models.torch_runtime",

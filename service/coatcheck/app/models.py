@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from coatcheck.app.shortening import Shortening, StageWorker, open_shortening
+from coatcheck.app.shortening import Shortening, open_shortening
 from coatcheck.models import build_embedder, build_reranker
 from coatcheck.models.lanes import EmbeddingLanes
 from coatcheck.models.registry import SWITCHED_OFF
@@ -26,8 +26,6 @@ class Models:
     embedding: Meter = field(default_factory=Meter)
     """Seconds of the models' work by tenant, until they are charged."""
     shortening: Shortening = field(default_factory=Shortening)
-    workers: tuple[StageWorker, ...] = ()
-    """Those of the stages that shorten text."""
 
     @property
     def embedder_revision(self) -> str:
@@ -39,11 +37,13 @@ class Models:
 
     async def warm(self) -> None:
         """Loads what the first requests would wait for. Raises nothing."""
-        warming = [*self.workers, *([self.reranker] if self.reranker is not None else [])]
-        await asyncio.gather(*(one.warm() for one in warming))
+        warming = [worker.warm() for worker in self.shortening.workers]
+        if self.reranker is not None:
+            warming.append(self.reranker.warm())
+        await asyncio.gather(*warming)
 
     async def close(self) -> None:
-        await asyncio.gather(*(worker.close() for worker in self.workers))
+        await asyncio.gather(*(worker.close() for worker in self.shortening.workers))
         if self.lanes is not None:
             await self.lanes.close()
         if self.reranker is not None:
@@ -58,11 +58,11 @@ def open_models(settings: Settings, board: ProgressBoard) -> Models:
     """
     embedder, reranker = build_embedder(settings.embedder), build_reranker(settings.reranker)
     meter = Meter()
-    shortening = open_shortening(settings, board, meter.add)
+    shortening, shortening_reasons = open_shortening(settings, board, meter.add)
     lanes = None
     if embedder.model is not None:
         lanes = EmbeddingLanes(embedder.model, board, batch=settings.embed_batch, worked=meter.add)
-    reasons = {"embedder": embedder.reason, "reranker": reranker.reason, **shortening.reasons}
+    reasons = {"embedder": embedder.reason, "reranker": reranker.reason, **shortening_reasons}
     absent = {stage: reason for stage, reason in reasons.items() if reason and reason != SWITCHED_OFF}
     reranking = RerankWorker(reranker.model, board, worked=meter.add) if reranker.model is not None else None
-    return Models(lanes, reranking, absent, meter, shortening.ports, shortening.workers)
+    return Models(lanes, reranking, absent, meter, shortening)

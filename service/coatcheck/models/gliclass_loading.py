@@ -39,11 +39,15 @@ class Loaded:
 
 def load(folder: Path) -> Loaded:
     """Asks no network and runs nothing of the folder. Raises StageUnavailable."""
+    with torch_runtime.loading():
+        return _loaded(folder)
+
+
+def _loaded(folder: Path) -> Loaded:
     import torch
     from gliclass import GLiClassModel, GLiClassModelConfig
     from transformers import AutoTokenizer
 
-    torch_runtime.settle()
     _check_config(folder)
     config = GLiClassModelConfig.from_pretrained(folder, local_files_only=True)
     config.encoder_model_name = str(folder)  # the library looks for adapters there, and fails where it is None

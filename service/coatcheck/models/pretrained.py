@@ -37,8 +37,10 @@ def load_whole(from_pretrained: Callable[..., Any], folder: Path, stage: str) ->
     """The model in 32 bits, ready to answer. Raises StageUnavailable where a weight is missing: the library would make one up."""
     import torch
 
-    torch_runtime.settle()
-    model, report = from_pretrained(str(folder), dtype=torch.float32, use_safetensors=True, output_loading_info=True, **LOCAL_ONLY)
+    with torch_runtime.loading():
+        model, report = from_pretrained(
+            str(folder), dtype=torch.float32, use_safetensors=True, output_loading_info=True, **LOCAL_ONLY
+        )
     lacking = [*report["missing_keys"], *report["mismatched_keys"]]
     if lacking:
         raise StageUnavailable(f"The checkpoint of the stage {stage} lacks {len(lacking)} of its weights.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ import platformdirs
 
 from coatcheck.domain.errors import RefusedToStart, StageUnavailable
 from coatcheck.domain.ports import Embedder, Reranker
+from coatcheck.models import checkpoints
+from coatcheck.models.checkpoints import Checkpoint
 from coatcheck.models.packaged import BGE_SMALL, MS_MARCO, locate
 
 AUTO = "auto"
@@ -39,8 +42,10 @@ def build_embedder(name: str, *, cache_dir: Path | None = None, hub_limit_s: flo
     """The embedder of this name. Blocks while a hub is asked, never longer than the limit.
 
     ``auto``: bge-small from packaged weights, else from the cache or the hub, else none with its reason. ``none``. ``hashing``.
-    Anything else is a model's name as fastembed has it. Raises RefusedToStart when a named model cannot be had, or packaged
-    weights are not the reviewed ones: going on without it would put another generation into the index.
+    A folder, or ``NAME@COMMIT`` of a hub, is a model for sentence-transformers. Anything else is a name as fastembed has it.
+
+    Raises RefusedToStart when a named model cannot be had, or packaged weights are not the reviewed ones: going on without it would
+    put another generation into the index.
     """
     if name == NONE:
         return Built(None, SWITCHED_OFF)
@@ -52,6 +57,8 @@ def build_embedder(name: str, *, cache_dir: Path | None = None, hub_limit_s: flo
         from coatcheck.models.fastembed import packaged_embedder
 
         return Built(packaged_embedder(folder))
+    if checkpoints.is_pinned(name):
+        return Built(_checkpoint("embedder", name, cache_dir, _torch_embedder))
     wanted = DEFAULT_EMBEDDER if name == AUTO else name
     return _from_hub(lambda cached: _hub_embedder(wanted, cache_dir, cached), name, hub_limit_s)
 
@@ -64,6 +71,8 @@ def build_reranker(name: str, *, cache_dir: Path | None = None, hub_limit_s: flo
         from coatcheck.models.reranker import packaged_reranker
 
         return Built(packaged_reranker(folder))
+    if checkpoints.is_pinned(name):
+        return Built(_checkpoint("reranker", name, cache_dir, _torch_reranker))
     wanted = DEFAULT_RERANKER if name == AUTO else name
     return _from_hub(lambda cached: _hub_reranker(wanted, cache_dir, cached), name, hub_limit_s)
 
@@ -83,6 +92,29 @@ def _hub_reranker(name: str, cache_dir: Path | None, cached: bool) -> Reranker:
     from coatcheck.models.reranker import hub_reranker
 
     return hub_reranker(name, cache_dir or models_dir(), local_files_only=cached)
+
+
+def _checkpoint(stage: str, name: str, cache_dir: Path | None, load: Callable[[Checkpoint], T]) -> T:
+    """A model that only sentence-transformers reads. Raises RefusedToStart."""
+    named = checkpoints.parse(f"COATCHECK_{stage.upper()}", name)
+    if importlib.util.find_spec("sentence_transformers") is None:
+        raise RefusedToStart(f"COATCHECK_{stage.upper()}={name} needs coatcheck[models], which is not installed.")
+    try:
+        return load(checkpoints.locate(named, cache_dir or models_dir()))
+    except StageUnavailable as error:
+        raise RefusedToStart(f"COATCHECK_{stage.upper()}: {error.detail}") from error
+
+
+def _torch_embedder(checkpoint: Checkpoint) -> Embedder:
+    from coatcheck.models.sentence_transformer import SentenceTransformerEmbedder
+
+    return SentenceTransformerEmbedder(checkpoint)
+
+
+def _torch_reranker(checkpoint: Checkpoint) -> Reranker:
+    from coatcheck.models.sentence_transformer import CrossEncoderReranker
+
+    return CrossEncoderReranker(checkpoint)
 
 
 def _from_hub(build: Callable[[bool], T], name: str, limit_s: float | None) -> Built[T]:

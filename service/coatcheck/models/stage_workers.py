@@ -45,9 +45,11 @@ class LazyModel(Generic[M]):
 
     revision: str
     load: Callable[[], M]
+    is_remote: bool = False
+    """Whether it runs elsewhere: then there is nothing to load, and a word to it may cost money."""
 
 
-class _Stage(Generic[M, I, O]):
+class StageWorker(Generic[M, I, O]):
     """A lazy model behind its worker."""
 
     def __init__(
@@ -64,7 +66,7 @@ class _Stage(Generic[M, I, O]):
     ) -> None:
         self.revision = model.revision
         lazily = Lazily(stage, model.load)
-        self._warm_with = warm_with
+        self._warm_with = None if model.is_remote else warm_with
         self._worker: ModelWorker[I, O] = ModelWorker(
             stage,
             lambda batch: work(lazily(), batch),
@@ -80,6 +82,8 @@ class _Stage(Generic[M, I, O]):
 
     async def warm(self) -> None:
         """Loads the model before a compaction waits for it. Raises nothing: one that cannot be loaded is seen on the board."""
+        if self._warm_with is None:
+            return
         with suppress(StageUnavailable, Overloaded):
             await self._worker.run(NOBODY, [self._warm_with(Budget.of(NOBODY, WARM_LIMIT_S))], WARM_LIMIT_S)
 
@@ -94,7 +98,7 @@ class _ToRoute:
     budget: Budget
 
 
-class RouterWorker(_Stage[Router, _ToRoute, Mapping[str, float]]):
+class RouterWorker(StageWorker[Router, _ToRoute, Mapping[str, float]]):
     """Router port."""
 
     def __init__(self, model: LazyModel[Router], progress: ProgressBoard, worked: Worked) -> None:
@@ -131,7 +135,7 @@ class _ToCompress:
     budget: Budget
 
 
-class CompressorWorker(_Stage[Compressor, _ToCompress, str]):
+class CompressorWorker(StageWorker[Compressor, _ToCompress, str]):
     """Compressor port."""
 
     def __init__(self, model: LazyModel[Compressor], progress: ProgressBoard, worked: Worked) -> None:
@@ -163,7 +167,7 @@ class _ToJudge:
     budget: Budget
 
 
-class EntailmentWorker(_Stage[EntailmentGate, _ToJudge, Entailment]):
+class EntailmentWorker(StageWorker[EntailmentGate, _ToJudge, Entailment]):
     """EntailmentGate port."""
 
     def __init__(self, model: LazyModel[EntailmentGate], progress: ProgressBoard, worked: Worked) -> None:
@@ -195,7 +199,7 @@ class _ToSummarise:
     budget: Budget
 
 
-class SummariserWorker(_Stage[Summariser, _ToSummarise, str]):
+class SummariserWorker(StageWorker[Summariser, _ToSummarise, str]):
     """Summariser port. A job is one window."""
 
     def __init__(self, model: LazyModel[Summariser], progress: ProgressBoard, worked: Worked) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coatcheck.domain.errors import StageFailed, StageUnavailable
-from coatcheck.models import pretrained, torch_runtime
+from coatcheck.models import pretrained
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -40,7 +40,6 @@ class TokenClassifier:
         """Raises StageUnavailable for what is no checkpoint of this kind, and whatever the libraries raise."""
         from transformers import AutoModelForTokenClassification
 
-        torch_runtime.settle()
         config = pretrained.config_of(folder)
         if config.get("model_type") not in _FAMILIES:
             raise StageUnavailable(f"The model of the stage {stage} is of neither family that it knows: {' and '.join(_FAMILIES)}.")
