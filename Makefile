@@ -42,7 +42,7 @@ demo: setup  ## compact a real transcript, ask it three questions, check every h
 
 test: setup setup-models  ## run the tests (under 15 minutes on two cores, and the second environment once)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
-	$(MODELS_BIN)/python -m pytest tests/torch
+	$(MODELS_BIN)/python -m pytest -n 2 --dist loadfile tests/torch
 
 check: setup  ## ruff, mypy --strict, import-linter, alembic check
 	$(BIN)/ruff check .
