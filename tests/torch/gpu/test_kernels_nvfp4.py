@@ -35,10 +35,13 @@ def test_the_writer_s_bytes_are_the_reference_s(kernel_device: str, global_scale
 @pytest.mark.parametrize("global_scale", [1.0, 0.37, 8.96])
 def test_the_reader_is_dense_attention_over_decoded_values(kernel_device: str, global_scale: float) -> None:
     tokens = 70
-    cache = PackedCache(8, device=kernel_device, global_scales=(global_scale, global_scale), backend="triton")
+    scales = (global_scale, global_scale)
+    filled = PackedCache(8, device=kernel_device, global_scales=scales, backend="torch")
+    cache = PackedCache(8, device=kernel_device, global_scales=scales, backend="triton")
     keys, values = (random(tokens, 2, 256, seed=seed).to(kernel_device) for seed in (3, 4))
     shuffled = torch.randperm(cache.slots, generator=torch.Generator().manual_seed(5))[:tokens].to(kernel_device)
-    cache.write(keys, values, shuffled)
+    filled.write(keys, values, shuffled)
+    cache.pages.copy_(filled.pages)
     queries = random(3, 24, 256, seed=6).to(kernel_device)
     selected = shuffled.repeat(3, 2, 1)
     selected[1, 0, 7:] = -1

@@ -22,6 +22,8 @@ Backend = Literal["triton", "torch"]
 NO_SLOT = -1
 """Stands for a padded token or an unused place of a selection: nothing is written, nothing is read."""
 
+_MOST_SLOTS = 2**31 - 1
+
 
 class PackedCache:
     """Keys and values of one layer in NVFP4: ``blocks`` pages of ``page_size`` tokens with ``heads`` vectors each.
@@ -45,6 +47,8 @@ class PackedCache:
         """``backend`` is triton's on a GPU and torch's elsewhere; ``is_capturing`` says whether a CUDA graph records just now."""
         if min(blocks, page_size, heads) < 1:
             raise GpuRefused(f"A cache of {blocks} blocks of {page_size} tokens with {heads} heads holds nothing.")
+        if blocks * page_size > _MOST_SLOTS:
+            raise GpuRefused(f"A cache of {blocks * page_size:,} slots is beyond the {_MOST_SLOTS:,} that the kernels count to.")
         self.layout = VectorLayout(head_size)
         self.device = _usable(torch.device(device))
         self.backend: Backend = backend or ("triton" if self.device.type == "cuda" else "torch")
@@ -72,10 +76,9 @@ class PackedCache:
         twice, NaN or infinity, other shapes, types or devices, and while a CUDA graph is captured.
         """
         self._refuse_capture("write")
-        expected = (slots.shape[0] if slots.dim() == 1 else -1, self.heads, self.layout.head_size)
-        for name, given in (("keys", keys), ("values", values)):
-            self._check_tensor(name, given, torch.bfloat16, expected)
         self._check_slots(slots, 1)
+        for name, given in (("keys", keys), ("values", values)):
+            self._check_tensor(name, given, torch.bfloat16, (slots.shape[0], self.heads, self.layout.head_size))
         valid = slots >= 0
         if bool((torch.bincount(slots[valid].long(), minlength=1) > 1).any()):
             raise GpuRefused("A slot is named twice in one write: which token it would hold is left to chance.")
