@@ -18,7 +18,7 @@ from coatcheck.gpu.offload.steps import Steps
 from tests.gpu.offload.world import World
 
 DONE, FAILED, FULL = "done", "stage-unavailable", "overloaded"
-DEPTH, PASSES = 2, 2
+DEPTH = 2
 
 
 def cancelled(world: World) -> None:
@@ -61,7 +61,7 @@ def worker_raises(world: World) -> None:
 
 
 @cache
-def explored(disturb: Callable[[World], None], *, own_preparation: bool = False, passes: int = PASSES) -> Exploration:
+def explored(disturb: Callable[[World], None], own_preparation: bool, passes: int) -> Exploration:
     def make() -> World:
         world = World(passes, DEPTH, own_preparation=own_preparation)
         disturb(world)
@@ -90,7 +90,7 @@ def test_whatever_happens_each_slot_comes_back_once_and_every_pass_ends(
     disturb: Callable[[World], None], own_preparation: bool, passes: int
 ) -> None:
     """``own_preparation``: inputs come on a stream of their own, which may be behind or ahead of the model's."""
-    found = explored(disturb, own_preparation=own_preparation, passes=passes)
+    found = explored(disturb, own_preparation, passes)
 
     for outcome in found.outcomes:
         ended, own_inputs, free = cast(tuple[tuple[tuple[int, str], ...], bool, tuple[int, ...]], outcome)
@@ -110,7 +110,7 @@ def test_whatever_happens_each_slot_comes_back_once_and_every_pass_ends(
     ],
 )
 def test_a_pass_ends_in_no_other_way_than_these(disturb: Callable[[World], None], first: set[str], second: set[str]) -> None:
-    found = explored(disturb)
+    found = explored(disturb, False, 2)
 
     assert ends(found, 1) <= first
     assert ends(found, 2) <= second
