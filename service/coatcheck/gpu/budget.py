@@ -113,8 +113,8 @@ def budget(needs: ModelNeeds, device: Device, launch: Launch) -> Budget:
         findings.append(
             Finding(
                 Problem.MARGIN,
-                f"Outside of the pool {_gib(outside)} are left; {launch.max_sequences} sequences at once, with what others hold, may "
-                f"need {_gib(outside_needed)}: lower the sequences or the utilisation.",
+                f"Outside of the pool {_gib(outside)} are left; {launch.max_sequences} sequences at once, with what others hold, "
+                f"may need {_gib(outside_needed)}: lower the sequences or the utilisation.",
             )
         )
     if launch.expandable_segments and launch.offload_worker:
