@@ -141,6 +141,34 @@ def test_when_the_time_is_over_the_exact_text_stands() -> None:
     assert [w.detail for w in warnings] == ["entailment: no time was left; 1 segments kept exact only"]
 
 
+def test_what_there_was_time_for_is_reduced_and_the_rest_stands_exact() -> None:
+    clock = _Clock()
+    budget = Budget(UUID(int=1), 10.0, lambda: clock.time_s)
+    texts = [f"The garden is slowly becoming quiet, so {name} says it. " * 130 for name in ("Alice", "Bob", "Carol", "Dave")]
+
+    results, warnings = reduce(texts, _Slow(("slowly",), clock), OverlapGate(), shipped(), budget)
+
+    assert [result.decision.reason for result in results] == ["reduction:accepted"] * 2 + ["compressor:late"] * 2
+    assert [w.detail for w in warnings] == ["compressor: the answer came too late; 2 segments kept exact only"]
+
+
+@dataclass
+class _Clock:
+    time_s: float = 0.0
+
+
+class _Slow(WordDropper):
+    """Takes four seconds of the clock for each call."""
+
+    def __init__(self, words: tuple[str, ...], clock: _Clock) -> None:
+        super().__init__(words)
+        self._clock = clock
+
+    def compress(self, texts: Sequence[str], rate: float, budget: Budget) -> list[str]:
+        self._clock.time_s += 4.0
+        return super().compress(texts, rate, budget)
+
+
 def test_each_text_has_its_own_verdict() -> None:
     texts = [_TEXT, "slowly", "It is slowly not so."]
 
