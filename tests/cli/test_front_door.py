@@ -238,3 +238,27 @@ def test_a_reader_that_leaves_early_is_no_crash() -> None:
     done = subprocess.run(["bash", "-c", f'{sys.executable} -c "{code}" --help | true'], capture_output=True, check=False)
 
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("--version >&-", 0),
+        ("--help >&-", 0),
+        ("models list >&-", 0),
+        ("models list --json >&- 2>&-", 0),
+        ("compact - --session s <&-", 1),
+        ("compact /nowhere/at/all.json 2>&-", 2),
+        ("--version <&- >&- 2>&-", 0),
+        ("models list --json >/dev/full", 1),
+    ],
+)
+def test_standard_streams_that_are_closed_or_full_are_no_crash(tmp_path: Path, command: str, code: int) -> None:
+    program = f"{sys.executable} -c 'from coatcheck.cli import main; main()'"
+    environment = {**os.environ, "COATCHECK_DATA_DIR": str(tmp_path / "data")}
+
+    done = subprocess.run(["bash", "-c", f"{program} {command}"], capture_output=True, env=environment, check=False)
+
+    assert done.returncode == code, done.stderr
+    assert b"Traceback" not in done.stderr
+    assert done.stdout == b""

@@ -7,6 +7,7 @@ that a recalled text cannot steer it.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,11 +29,24 @@ class Steps(Protocol):
 
 
 def prepare_streams() -> None:
-    """From here on printing escapes what the stream's encoding cannot hold."""
+    """From here on every standard stream is one, and printing escapes what its encoding cannot hold."""
+    _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+
+
+def _open_what_is_closed() -> None:
+    """Streams that a caller closed (``>&-``) lead nowhere: else the next file that is opened would stand in their place."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            try:
+                os.fstat(number)
+            except OSError:
+                os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - for as long as we live
 
 
 def print_json(value: Any) -> None:
