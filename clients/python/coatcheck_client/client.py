@@ -14,7 +14,7 @@ import httpx
 
 from coatcheck_client import caching, delegating, lifecycle, operations
 from coatcheck_client.discovery import locate
-from coatcheck_client.errors import ServiceUnreachable
+from coatcheck_client.errors import CannotBeSent, ServiceUnreachable
 from coatcheck_client.exporting import LastLine
 from coatcheck_client.flows import Flow, Pause, RetryPolicy, Send, with_retries
 from coatcheck_client.methods import Awaiting as _Awaiting
@@ -115,11 +115,13 @@ class Coatcheck(BlockingOperator):
 
     def _send(self, step: Send) -> httpx.Response:
         content = step.body if step.upload is None else _chunks_of(step.upload)
-        request = self._http.build_request(step.method, step.path, content=content, **_options(step))
+        request = _written(self._http, step, content)
         try:
             response = self._http.send(request, stream=step.stream)
             if step.stream and not response.is_success:
                 response.read()
+        except httpx.LocalProtocolError as error:
+            raise CannotBeSent(f"the request cannot be written: {error}") from error
         except httpx.HTTPError as error:
             raise _unreachable(error) from error
         return response
@@ -215,11 +217,13 @@ class AsyncCoatcheck(AwaitingOperator):
 
     async def _send(self, step: Send) -> httpx.Response:
         content = step.body if step.upload is None else _chunks_awaited(step.upload)
-        request = self._http.build_request(step.method, step.path, content=content, **_options(step))
+        request = _written(self._http, step, content)
         try:
             response = await self._http.send(request, stream=step.stream)
             if step.stream and not response.is_success:
                 await response.aread()
+        except httpx.LocalProtocolError as error:
+            raise CannotBeSent(f"the request cannot be written: {error}") from error
         except httpx.HTTPError as error:
             raise _unreachable(error) from error
         return response
@@ -227,6 +231,19 @@ class AsyncCoatcheck(AwaitingOperator):
 
 def _headers(api_key: str | None) -> dict[str, str]:
     return {"Accept": "application/json", **({"Authorization": f"Bearer {api_key}"} if api_key else {})}
+
+
+def _written(http: httpx.Client | httpx.AsyncClient, step: Send, content: Any) -> httpx.Request:
+    """The step as a request. Raises CannotBeSent."""
+    try:
+        return http.build_request(step.method, step.path, content=content, **_options(step))
+    except (UnicodeError, httpx.InvalidURL) as error:
+        raise CannotBeSent(f"the request cannot be written: {_without_its_words(error)}") from error
+
+
+def _without_its_words(error: Exception) -> str:
+    """What is wrong, without what it is about: an address that cannot be written may be megabytes long."""
+    return error.reason if isinstance(error, UnicodeEncodeError) else str(error)[:200]
 
 
 def _options(step: Send) -> dict[str, Any]:

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import platformdirs
 
 from coatcheck_client.errors import NoServiceConfigured
 
 RUN_FILE = "run.json"
 KEY_FILE = "local.key"
+_KEY = re.compile(r"[!-~]+")
+_SPACE = re.compile(r"\s")
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
@@ -65,11 +69,13 @@ def locate(
         raise NoServiceConfigured(
             "no service: set COATCHECK_URL (and COATCHECK_API_KEY), or start one with `coatcheck serve --embedded`"
         )
-    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+    if not _is_usable(url):
         raise NoServiceConfigured("the service's URL (COATCHECK_URL) has to begin with http:// or https:// and a host")
     api_key = api_key or names.get("COATCHECK_API_KEY")
-    if api_key is None and running is not None and _same_place(url, running):
+    if api_key is None and running is not None and _is_usable(running) and _same_place(url, running):
         api_key = local_key(directory)
+    if api_key is not None and not _KEY.fullmatch(api_key):
+        raise NoServiceConfigured("the key (COATCHECK_API_KEY) is none: it holds spaces, line ends or letters that no key has")
     return Location(url.rstrip("/"), api_key)
 
 
@@ -77,7 +83,7 @@ def running_url(directory: Path) -> str | None:
     """The URL in the data directory's run.json; null where there is none. The service may have died without removing it."""
     try:
         content = json.loads((directory / RUN_FILE).read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     url = content.get("url") if isinstance(content, dict) else None
     return url if isinstance(url, str) else None
@@ -89,6 +95,16 @@ def local_key(directory: Path) -> str | None:
         return (directory / KEY_FILE).read_text("ascii").strip() or None
     except (OSError, ValueError):
         return None
+
+
+def _is_usable(url: str) -> bool:
+    try:
+        parts, read = urlsplit(url), httpx.URL(url)
+        return (
+            parts.scheme in ("http", "https") and bool(parts.hostname and read.host) and parts.port != 0 and not _SPACE.search(url)
+        )
+    except (ValueError, httpx.InvalidURL):
+        return False
 
 
 def _same_place(one: str, other: str) -> bool:

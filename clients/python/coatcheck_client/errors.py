@@ -16,7 +16,11 @@ class ClientError(Exception):
 
 
 class NoServiceConfigured(ClientError):
-    """No usable URL was given or stands in COATCHECK_URL, and no service is running on the data directory."""
+    """No usable URL and key were given or stand in the environment, and no service is running on the data directory."""
+
+
+class CannotBeSent(ClientError):
+    """What was asked for cannot be written into a request: half a surrogate pair in an address, a line end in a header."""
 
 
 class ServiceUnreachable(ClientError):

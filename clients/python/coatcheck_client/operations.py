@@ -12,7 +12,7 @@ from uuid import UUID
 
 import httpx
 
-from coatcheck_client.errors import Erased
+from coatcheck_client.errors import CannotBeSent, Erased
 from coatcheck_client.exporting import require_whole
 from coatcheck_client.flows import Flow, Send, every_page, json_body, read, request, without_nulls
 from coatcheck_client.wire import (
@@ -211,7 +211,12 @@ def _erase(path: str) -> Flow[None]:
 
 
 def _step(value: UUID | str) -> str:
-    return quote(str(value), safe="")
+    if str(value) in (".", ".."):
+        raise CannotBeSent("a dot or two are no id: in an address they mean another place")
+    try:
+        return quote(str(value), safe="")
+    except UnicodeEncodeError as error:
+        raise CannotBeSent(f"the request cannot be written: {error.reason}") from error
 
 
 def _params(**values: object) -> dict[str, str]:
