@@ -82,3 +82,27 @@ def test_a_file_that_others_can_write_refuses_to_start(data_dir: Path) -> None:
 
     with pytest.raises(RefusedToStart, match="chmod go-w"):
         load({}, data_dir=data_dir)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("COATCHECK_LEASE_S", "inf"),
+        ("COATCHECK_LEASE_S", "nan"),
+        ("COATCHECK_LEASE_S", "1e300"),
+        ("COATCHECK_STAGE_LIMIT_S", "0"),
+        ("COATCHECK_MAX_DEADLINE_S", "-1"),
+        ("COATCHECK_TENANT_REQUESTS_PER_MINUTE", "5e-324"),
+        ("COATCHECK_TENANT_BYTES_PER_MINUTE", "inf"),
+        ("COATCHECK_TENANT_MAX_SEGMENTS", "-1"),
+    ],
+)
+def test_a_number_that_nothing_can_be_reckoned_with_refuses_to_start(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+
+    with pytest.raises(RefusedToStart) as refused:
+        load(data_dir=data_dir)
+
+    assert name in refused.value.detail

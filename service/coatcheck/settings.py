@@ -30,8 +30,9 @@ DATA_DIR = PREFIX + "DATA_DIR"
 DATA_DIR_FILE = "coatcheck.env"
 WORKING_DIR_FILE = Path(".env")
 
-Seconds = Annotated[float, Field(gt=0)]
-Rate = Annotated[float, Field(gt=0, le=1e12)]
+Seconds = Annotated[float, Field(gt=0, le=1e8, allow_inf_nan=False)]
+"""Three years at most: what is added to a time stays one."""
+Rate = Annotated[float, Field(ge=1e-6, le=1e12, allow_inf_nan=False)]
 
 
 def default_data_dir() -> Path:

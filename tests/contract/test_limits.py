@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import httpx
+import pytest
 
 from coatcheck.app.compose import App
 from coatcheck.domain.identifiers import uuid7
@@ -249,12 +250,61 @@ async def test_limits_are_for_tenants_that_exist_and_for_numbers_that_make_sense
     unknown = await http.put(f"/v1/admin/tenants/{uuid7()}/limits", json={})
     wrong = [
         await http.put(f"/v1/admin/tenants/{operator.tenant_id}/limits", json=body)
-        for body in ({"requests_per_minute": 0}, {"max_segments": -1}, {"max_bytes": 1.5}, {"requests": 5})
-    ]
+        for body in (
+            {"requests_per_minute": 0}, {"max_segments": -1}, {"max_bytes": 1.5}, {"requests": 5},
+            {"requests_per_minute": 5e-324}, {"bytes_per_minute": 9e-7}, {"embedding_seconds_per_minute": 1.1e12},
+            {"max_segments": 2**62 + 1}, {"max_bytes": 10**30},
+        )
+    ]  # fmt: skip
 
     assert unknown.status_code == 404
-    assert [answer.status_code for answer in wrong] == [422] * 4
+    assert [answer.status_code for answer in wrong] == [422] * len(wrong)
     assert (await http.get("/v1/sessions")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        dict.fromkeys(("requests_per_minute", "bytes_per_minute", "embedding_seconds_per_minute"), 1e12),
+        dict.fromkeys(("max_segments", "max_bytes"), 2**62),
+    ],
+)
+async def test_the_greatest_limits_limit_nothing(app: App, http: httpx.AsyncClient, limits: dict[str, float]) -> None:
+    caller, theirs = await neighbour(app)
+    await limited(http, caller, **limits)
+
+    async with theirs:
+        assert (await theirs.post("/v1/compactions", json=request("s"))).status_code == 201
+
+
+async def test_the_least_rate_lets_one_request_in_and_names_a_wait(app: App, http: httpx.AsyncClient) -> None:
+    caller, theirs = await neighbour(app)
+    await limited(http, caller, requests_per_minute=1e-6)
+
+    async with theirs:
+        first, second = await theirs.get("/v1/sessions"), await theirs.get("/v1/sessions")
+        await limited(http, caller, requests_per_minute=1e6)
+        corrected = await theirs.get("/v1/sessions")
+
+    assert first.status_code == 200
+    assert 50_000_000 < refused(second) <= 60_000_000
+    assert corrected.status_code == 200
+
+
+async def test_what_is_stored_may_reach_its_limit_and_not_pass_it_by_one(app: App, http: httpx.AsyncClient) -> None:
+    caller, theirs = await neighbour(app)
+    async with theirs:
+        assert (await theirs.post("/v1/compactions", json=request("one", window(mark="alpha")))).status_code == 201
+        used = (await http.get(f"/v1/admin/tenants/{caller.tenant_id}/limits")).json()["stored"]
+        for name in ("segments", "bytes"):
+            await limited(http, caller, **{f"max_{name}": 2 * used[name] - 1})
+            assert full(await theirs.post("/v1/compactions", json=request("two", window(mark="omega"))))
+        await limited(http, caller, max_segments=2 * used["segments"], max_bytes=2 * used["bytes"])
+        made = await theirs.post("/v1/compactions", json=request("two", window(mark="omega")))
+        more = await theirs.post("/v1/compactions", json=request("three", window(mark="gamma")))
+
+    assert made.status_code == 201
+    assert full(more)
 
 
 async def test_a_change_is_on_record(app: App, http: httpx.AsyncClient, operator: Caller) -> None:

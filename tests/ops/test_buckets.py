@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +51,37 @@ def test_another_rate_keeps_what_was_in_hand_in_proportion() -> None:
 
     assert bucket.wait_s(50, 0) == 0
     assert bucket.wait_s(100, 0) == 30
+
+
+def test_a_rate_that_was_too_low_by_mistake_leaves_no_debt_but_what_was_taken() -> None:
+    bucket = TokenBucket(0.001, now=0)
+    bucket.take(1, 0)
+    assert bucket.wait_s(1, 0) > 50_000
+
+    bucket.change(600, 0)
+
+    assert bucket.wait_s(1, 0) < 61
+
+
+def test_a_wait_ends_at_its_border_and_not_a_moment_before() -> None:
+    bucket = TokenBucket(60, now=0)
+    bucket.take(60, 0)
+
+    for second in range(1, 61):
+        assert bucket.wait_s(second, second - 0.001) == pytest.approx(0.001)
+        assert bucket.wait_s(second, second) == 0
+
+
+@pytest.mark.parametrize("rate", [1e-6, 1.0, 1e12])
+def test_every_rate_that_may_be_set_keeps_to_numbers(rate: float) -> None:
+    bucket = TokenBucket(rate, now=0)
+
+    for cost in (0.0, rate, 2.0**62):
+        assert math.isfinite(bucket.wait_s(cost, 1e9))
+        bucket.take(cost, 1e9)
+    assert math.isfinite(bucket.wait_s(1.0, 1e9))
+    bucket.change(1e12 if rate < 1 else 1e-6, 1e9)
+    assert math.isfinite(bucket.wait_s(1.0, 1e9))
 
 
 @given(st.lists(st.tuples(st.floats(0, 30), st.floats(0, 50)), max_size=50))

@@ -26,9 +26,13 @@ class TokenBucket:
         self._level = self._refilled(now) - cost
 
     def change(self, per_minute: float, now: float) -> None:
-        """Another rate from now on; what was in hand stays so in proportion."""
+        """Another rate from now on; what was in hand stays so in proportion, a debt as it is.
+
+        In proportion, one request of a rate that was set too low by mistake would be a debt of hours at the right one.
+        """
         if per_minute != self.per_minute:
-            self._level = self._refilled(now) * per_minute / self.per_minute
+            level = self._refilled(now)
+            self._level = level * per_minute / self.per_minute if level > 0 else level
             self.per_minute = per_minute
 
     def _refilled(self, now: float) -> float:

@@ -10,7 +10,8 @@ from pydantic import ConfigDict, Field
 
 from coatcheck_client.wire.base import Request, Response
 
-Rate = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
+Rate = Annotated[float, Field(ge=1e-6, le=1e12, allow_inf_nan=False)]
+"""For a minute. One that is smaller still is a lock-out by another name, and its arithmetic leaves the numbers."""
 Count = Annotated[int, Field(ge=0, le=2**62)]
 
 
