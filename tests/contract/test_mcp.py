@@ -205,3 +205,27 @@ async def test_what_is_compacted_by_tool_is_counted_as_what_comes_by_route(http:
     created = [line for line in metrics.splitlines() if "compactions" in line and '"created"' in line]
     assert created
     assert float(created[0].rpartition(" ")[2]) >= 1
+
+
+@pytest.mark.parametrize(
+    ("announced", "status"),
+    [
+        (["application/json"], 200),
+        (["Application/JSON; charset=utf-8"], 200),
+        (["text/plain"], 400),
+        (["application/json-rpc"], 400),
+        (["application/json", "text/plain"], 400),
+        ([], 400),
+    ],
+)
+async def test_a_message_that_is_not_announced_as_json_is_refused_by_a_problem(
+    http: httpx.AsyncClient, announced: list[str], status: int
+) -> None:
+    fields = [("Accept", rpc.HEADERS["Accept"]), *(("Content-Type", one) for one in announced)]
+
+    answer = await http.post("/mcp", content=b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}', headers=fields)
+
+    assert answer.status_code == status, answer.text
+    if status == 400:
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json()["type"].endswith(":malformed")

@@ -62,7 +62,9 @@ class McpDoor:
                 if self._app is None:
                     await self._start()
         assert self._app is not None
-        await self._app(scope, _instead(json.dumps(message).encode("ascii"), receive), send)
+        # Announced as the library knows it, which takes no other spelling.
+        announced = [(name, b"application/json" if name.lower() == b"content-type" else value) for name, value in scope["headers"]]
+        await self._app({**scope, "headers": announced}, _instead(json.dumps(message).encode("ascii"), receive), send)
 
     async def close(self) -> None:
         self._stop.set()
@@ -87,12 +89,19 @@ class McpDoor:
 
 
 async def _message(scope: Scope, receive: Receive) -> JsonObject:
-    """One JSON-RPC message. Raises MalformedJson: the library would repeat what it does not understand."""
+    """One JSON-RPC message. Raises MalformedJson: the library would repeat what it does not understand, or answer in plain text."""
+    if not _announces_json(scope):
+        raise MalformedJson("The Content-Type of a message is application/json.")
     raw = await Request(scope, receive).body()
     message = parse(raw) if len(raw) < THREAD_FROM_BYTES else await asyncio.to_thread(parse, raw)
     if not isinstance(message, dict) or not _is_rpc(message):
         raise MalformedJson("The body is no JSON-RPC 2.0 message.")
     return message
+
+
+def _announces_json(scope: Scope) -> bool:
+    announced = [value for name, value in scope["headers"] if name.lower() == b"content-type"]
+    return len(announced) == 1 and announced[0].partition(b";")[0].strip().lower() == b"application/json"
 
 
 def _is_rpc(message: JsonObject) -> bool:
