@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from typing import Any
 
 import pytest
 
@@ -34,8 +35,9 @@ def test_48_layers_of_one_key_share_one_workspace_of_400_mib_and_not_18_75_gib()
 
 @pytest.mark.parametrize("part", [field.name for field in dataclasses.fields(WorkspaceKey)])
 def test_a_key_that_differs_in_any_part_has_a_workspace_of_its_own(part: str) -> None:
-    value = getattr(KEY, part)
-    other = dataclasses.replace(KEY, **{part: value + 1 if isinstance(value, int) else value + "x"})
+    values: dict[str, Any] = dataclasses.asdict(KEY)
+    values[part] += 1 if isinstance(values[part], int) else "x"
+    other = WorkspaceKey(**values)
     workspaces = Workspaces(lambda key: Buffers())
 
     with workspaces.using(KEY, "a", "main") as first, workspaces.using(other, "b", "main") as second:

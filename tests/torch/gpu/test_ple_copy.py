@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from coatcheck.domain.errors import GpuRefused  # noqa: E402
-from coatcheck.gpu.ple.table import Header, Partition, TableShape, copy_piece, plan_table  # noqa: E402
+from coatcheck.domain.errors import GpuRefused
+from coatcheck.gpu.ple.table import Header, Partition, TableShape, copy_piece, plan_table
 
 ROWS, WIDTH = 10, 4
 SHAPE = TableShape(ROWS, WIDTH, "BF16", 4)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from coatcheck.domain.errors import GpuRefused  # noqa: E402
-from coatcheck.gpu.moe.routes import Routes  # noqa: E402
+from coatcheck.domain.errors import GpuRefused
+from coatcheck.gpu.moe.routes import Routes
 
 
 @pytest.mark.parametrize("kind", [torch.int32, torch.int64])
