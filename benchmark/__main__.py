@@ -24,6 +24,7 @@ BENCHMARKS = {
     "isolation": "what keeping people apart costs: SQL, the index's legs, a whole recall",
     "reduction": "how far a compressor shortens transcripts, and what the fact guard lets through (--model FOLDER --data FILE ...)",
     "worker": "the model worker against the bare reranker, in pairs",
+    "nvfp4": "what a packed KV cache saves in pages and pools, and costs in attention",
     "start": "what the command and the service import, and the time until ready",
 }
 _NEED_DATA = ("recall", "reduction")

@@ -13,9 +13,12 @@ import pytest
 
 if importlib.util.find_spec("torch") is None:
     collect_ignore_glob = ["*"]
-elif not any(Path("/dev").glob("nvidia[0-9]*")):
-    # Read by triton when it is first imported: from here on its kernels run on the CPU, in this process.
-    os.environ["TRITON_INTERPRET"] = "1"
+else:
+    import torch
+
+    if not torch.cuda.is_available():
+        # Read by triton when it is first imported: from here on its kernels run on the CPU, in this process.
+        os.environ["TRITON_INTERPRET"] = "1"
 
 _LIBRARIES_WARN = ("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 

@@ -47,7 +47,9 @@ def test_every_shape_of_every_kernel_does() -> None:
     assert_all_are_sound(found, len({one["kernel"] for one in found}))
 
 
-@pytest.mark.parametrize(("target", "said"), [("sm_80", "no FP8 E4M3 conversion"), ("sm_70", "is not a target")])
+@pytest.mark.parametrize(
+    ("target", "said"), [("sm_80", "no FP8 E4M3 conversion"), ("sm_86", "no FP8 E4M3 conversion"), ("sm_70", "is not a target")]
+)
 def test_a_generation_that_cannot_run_them_is_refused_by_name(target: str, said: str) -> None:
     done = compiled("--target", target, "--kernel", "write, head size 256")
 
