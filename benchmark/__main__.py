@@ -25,6 +25,7 @@ BENCHMARKS = {
     "reduction": "how far a compressor shortens transcripts, and what the fact guard lets through (--model FOLDER --data FILE ...)",
     "worker": "the model worker against the bare reranker, in pairs",
     "nvfp4": "what a packed KV cache saves in pages and pools, and costs in attention",
+    "offload": "rows from the CPU with passes overlapping against one after the other, over modelled streams",
     "start": "what the command and the service import, and the time until ready",
 }
 _NEED_DATA = ("recall", "reduction")

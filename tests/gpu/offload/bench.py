@@ -55,7 +55,7 @@ def running(depth: int, tokens: int, compute: Rows = table_rows, *, limit_s: flo
     board = ProgressBoard([Stage("offload", True, limit_s)])
     offload = Offload(streams, lambda: memory(tokens, (WIDTH,)), compute, board, depth=depth, scheduler_depth=depth)
     preparation, model = streams.stream("preparation"), streams.stream("model")
-    with Pump(streams, seed) as pump:
+    with Pump(streams.streams, seed) as pump:
         offload.start()
         inputs, target = np.zeros(tokens, np.int64), np.zeros((tokens, WIDTH), np.float32)
         yield Bench(streams, offload, board, pump, preparation, model, inputs, target)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Sequence
 from types import TracebackType
 
-from coatcheck.gpu.offload.modelled import ModelledStream, ModelledStreams
+from coatcheck.gpu.offload.modelled import ModelledStream
 
 IDLE_S = 0.000_1
 
@@ -17,7 +18,8 @@ IDLE_S = 0.000_1
 class Pump:
     """Between ``with`` and its end, whatever can go on in the streams does, one operation after the other."""
 
-    def __init__(self, streams: ModelledStreams, seed: int = 0) -> None:
+    def __init__(self, streams: Sequence[ModelledStream], seed: int = 0) -> None:
+        """Of two pumps each has streams of its own: what these do takes no time from the others."""
         self._streams = streams
         self._random = random.Random(seed)
         self._stopped = threading.Event()
@@ -41,7 +43,7 @@ class Pump:
 
     def _run(self) -> None:
         while not self._stopped.is_set():
-            able = [stream for stream in self._streams.streams if stream.name not in self._held and stream.can_go_on()]
+            able = [stream for stream in self._streams if stream.name not in self._held and stream.can_go_on()]
             if able:
                 self._random.choice(able).go_on()
             else:
