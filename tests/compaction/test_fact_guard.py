@@ -58,6 +58,7 @@ def test_a_text_is_its_own_reduction(words: list[str]) -> None:
         ("The service is not ready, and the team is well aware.", "service is not ready, and team well aware."),
         ("Сервер вчера был очень медленный, но не упал.", "Сервер вчера медленный, но не упал."),
         ("我们昨天已经把服务器迁移完了。", "我们昨天把服务器迁移完。"),
+        ("The main queue works（见上）。缓存不工作。", "queue works（见上）。缓存不工作。"),
     ],
 )
 def test_words_that_carry_no_fact_may_go(source: str, reduced: str) -> None:

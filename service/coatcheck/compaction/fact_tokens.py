@@ -35,7 +35,7 @@ def tokens(text: str) -> list[Token]:
         kind = match.lastgroup or "chunk"
         bare = match[0].strip(_EDGE) if kind == "chunk" else match[0]
         ends_clause = kind == "question" or (kind == "chunk" and match[0][-1] in _CLAUSE_ENDS)
-        if kind == "chunk" and match[0][0] in _CLAUSE_ENDS and found:
+        if kind == "chunk" and found and (match[0][0] in _CLAUSE_ENDS or (ends_clause and not bare)):
             found[-1] = _ending(found[-1])
         if bare:
             found.append(Token(kind, bare, ends_clause))
