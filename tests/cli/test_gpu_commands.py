@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from typer.testing import CliRunner
 
@@ -46,3 +47,12 @@ def test_what_is_no_format_is_refused_and_no_memory_holds_no_token() -> None:
 
     assert isinstance(done.exception, GpuRefused)
     assert planned("--memory-gib", "0", "--linear-layers", "0")[0]["pool_tokens"] == 0
+
+
+def test_a_model_is_planned_by_its_configuration_and_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({"num_hidden_layers": 2, "num_key_value_heads": 4, "head_dim": 128}))
+
+    assert planned("--config", str(file), "--format", "fp8")[0]["bytes_per_token"] == 1_024
+    for wrong in (tmp_path / "absent", tmp_path):
+        assert isinstance(CliRunner().invoke(app, ["gpu", "plan", "--config", str(wrong)]).exception, GpuRefused)

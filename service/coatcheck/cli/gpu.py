@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -58,6 +59,7 @@ def gpu_compile(
 
 @gpu.command(name="plan")
 def gpu_plan(
+    config: Annotated[Path | None, typer.Option(help="A model's config.json, in the place of what says its layers below.")] = None,
     kind: Annotated[list[str] | None, typer.Option("--format", help="bf16, fp8 or nvfp4; all of them without one.")] = None,
     full_layers: Annotated[int, typer.Option(help="Layers with full attention.")] = 12,
     kv_heads: Annotated[int, typer.Option(help="Key-value heads of each.")] = 2,
@@ -74,16 +76,20 @@ def gpu_plan(
     Without options: the model of the article on NVFP4 caches. A page that a layer cannot use is refused.
     """
     from coatcheck.domain.errors import GpuRefused
+    from coatcheck.gpu.nvfp4.model_config import planned
     from coatcheck.gpu.nvfp4.planner import GIB, KvFormat, StateLayers, full_attention, plan
 
     try:
         formats = [KvFormat(name.lower()) for name in kind or KvFormat]
     except ValueError as error:
         raise GpuRefused(f"A format is one of {', '.join(KvFormat)}.") from error
-    states = [StateLayers("linear attention", linear_layers, state_bytes)] if linear_layers else []
-    plans = [
-        plan([full_attention("full attention", full_layers, kv_heads, head_size, one)], states, block_tokens) for one in formats
-    ]
+    if config is None:
+        states = [StateLayers("linear attention", linear_layers, state_bytes)] if linear_layers else []
+        layers = [full_attention("full attention", full_layers, kv_heads, head_size, one) for one in formats]
+        plans = [plan([one], states, block_tokens) for one in layers]
+    else:
+        written = _json_of(config)
+        plans = [planned(written, one, block_tokens) for one in formats]
     pools = [made.pool_tokens(int(memory_gib * GIB), max_length) for made in plans]
     found = [
         {
@@ -97,3 +103,15 @@ def gpu_plan(
     output.show_table(found, as_json, tuple(found[0]), ([*row.values()] for row in found))
     if not as_json:
         output.say("A prefix is found in whole blocks: prompts that share fewer tokens than shortest_prefix_hit find nothing.")
+
+
+def _json_of(path: Path) -> object:
+    import json
+
+    from coatcheck.domain.errors import GpuRefused
+
+    try:
+        found: object = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise GpuRefused(f"{path} cannot be read as JSON.") from error
+    return found

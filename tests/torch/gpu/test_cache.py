@@ -38,6 +38,8 @@ def spoiled(value: float) -> torch.Tensor:
         ({"keys": spoiled(float("nan"))}, "keys hold NaN"),
         ({"values": spoiled(float("inf"))}, "values hold NaN"),
         ({"keys": vectors(2).float()}, "keys are"),
+        ({"keys": vectors(2).to("meta")}, "keys lie on meta"),
+        ({"slots": torch.tensor([0, 1]).to("meta")}, "slots lie on meta"),
         ({"values": vectors(2)[:, :1]}, "values are"),
         ({"values": vectors(2)[..., :16]}, "values are"),
     ],

@@ -130,14 +130,14 @@ class PackedCache:
     def _check_tensor(self, name: str, given: torch.Tensor, kind: torch.dtype, shape: tuple[int, ...]) -> None:
         if given.dtype != kind or given.shape != shape:
             raise GpuRefused(f"The {name} are {tuple(given.shape)} of {given.dtype}, not {shape} of {kind}.")
-        if given.device.type != self.device.type:
-            raise GpuRefused(f"The {name} lie on {given.device}, the cache on {self.device}.")
+        if given.device != self.pages.device:
+            raise GpuRefused(f"The {name} lie on {given.device}, the cache on {self.pages.device}.")
 
     def _check_slots(self, slots: torch.Tensor, dimensions: int) -> None:
         if slots.dim() != dimensions or slots.dtype not in (torch.int32, torch.int64):
             raise GpuRefused(f"Slots are {dimensions}-dimensional int32 or int64, not {tuple(slots.shape)} of {slots.dtype}.")
-        if slots.device.type != self.device.type:
-            raise GpuRefused(f"The slots lie on {slots.device}, the cache on {self.device}.")
+        if slots.device != self.pages.device:
+            raise GpuRefused(f"The slots lie on {slots.device}, the cache on {self.pages.device}.")
         if bool((slots >= self.slots).any()):
             raise GpuRefused(f"Slot {int(slots.max())} is beyond the cache, which has {self.slots}.")
 

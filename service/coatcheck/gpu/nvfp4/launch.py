@@ -31,13 +31,14 @@ def write(
     tokens, heads, head_size = keys.shape
     if tokens == 0:
         return
-    kernels.write_kernel[(tokens, heads)](
-        keys, values, slots, pages, pages.shape[0] * pages.shape[2], pages.shape[2],
-        *keys.stride()[:2], *values.stride()[:2], *pages.stride()[:4], *global_scales,
-        **write_constants(head_size, scale_floor),
-        num_warps=WARPS,
-        num_stages=STAGES,
-    )  # fmt: skip
+    with torch.cuda.device_of(pages):  # triton launches on the current device, whichever the tensors lie on
+        kernels.write_kernel[(tokens, heads)](
+            keys, values, slots, pages, pages.shape[0] * pages.shape[2], pages.shape[2],
+            *keys.stride()[:2], *values.stride()[:2], *pages.stride()[:4], *global_scales,
+            **write_constants(head_size, scale_floor),
+            num_warps=WARPS,
+            num_stages=STAGES,
+        )  # fmt: skip
 
 
 def read(
@@ -55,14 +56,15 @@ def read(
     heads = pages.shape[3]
     if rows == 0:
         return
-    kernels.read_kernel[(rows, heads)](
-        queries, selected, pages, out, pages.shape[0] * pages.shape[2], pages.shape[2], selected.shape[2], query_heads // heads,
-        *queries.stride()[:2], *selected.stride()[:2], *out.stride()[:2], *pages.stride()[:4],
-        softmax_scale * math.log2(math.e) / global_scales[0], global_scales[1],
-        **read_constants(head_size, query_heads // heads),
-        num_warps=WARPS,
-        num_stages=STAGES,
-    )  # fmt: skip
+    with torch.cuda.device_of(pages):
+        kernels.read_kernel[(rows, heads)](
+            queries, selected, pages, out, pages.shape[0] * pages.shape[2], pages.shape[2], selected.shape[2], query_heads // heads,
+            *queries.stride()[:2], *selected.stride()[:2], *out.stride()[:2], *pages.stride()[:4],
+            softmax_scale * math.log2(math.e) / global_scales[0], global_scales[1],
+            **read_constants(head_size, query_heads // heads),
+            num_warps=WARPS,
+            num_stages=STAGES,
+        )  # fmt: skip
 
 
 def write_constants(head_size: int, scale_floor: float = E4M3_SMALLEST) -> dict[str, float]:

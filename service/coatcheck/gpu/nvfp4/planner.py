@@ -128,13 +128,13 @@ def full_attention(name: str, layers: int, kv_heads: int, head_size: int, kind: 
 
 
 def gated_delta_net(
-    name: str, layers: int, key_heads: int, value_heads: int, head_size: int = 128, convolution: int = 4,
-    convolution_element_bytes: int = 2, state_element_bytes: int = 4,
+    name: str, layers: int, key_heads: int, value_heads: int, key_size: int = 128, value_size: int = 128, *,
+    convolution: int = 4, convolution_element_bytes: int = 2, state_element_bytes: int = 4,
 ) -> StateLayers:  # fmt: skip
     """A gated delta net's state: what its convolution still needs (BF16), and a matrix for each value head (float32)."""
-    channels = (2 * key_heads + value_heads) * head_size
+    channels = 2 * key_heads * key_size + value_heads * value_size
     kept = (convolution - 1) * channels * convolution_element_bytes
-    return StateLayers(name, layers, kept + value_heads * head_size * head_size * state_element_bytes)
+    return StateLayers(name, layers, kept + value_heads * key_size * value_size * state_element_bytes)
 
 
 def plan(
