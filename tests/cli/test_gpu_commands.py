@@ -1,9 +1,10 @@
-"""``coatcheck gpu plan`` from outside: the article's model, its failed page, and what is no format."""
+"""``coatcheck gpu plan`` and ``budget`` from outside: the article's model, its failed page, no format, and what does not fit."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from typer.testing import CliRunner
 
@@ -56,3 +57,25 @@ def test_a_model_is_planned_by_its_configuration_and_a_file_that_is_none_is_refu
     assert planned("--config", str(file), "--format", "fp8")[0]["bytes_per_token"] == 1_024
     for wrong in (tmp_path / "absent", tmp_path):
         assert isinstance(CliRunner().invoke(app, ["gpu", "plan", "--config", str(wrong)]).exception, GpuRefused)
+
+
+def budgeted(max_length: int, max_sequences: int, utilisation: float) -> tuple[int, dict[str, Any]]:
+    """The article's device and, by what it says of its first launch, its model."""
+    done = CliRunner().invoke(
+        app,
+        [
+            "gpu", "budget", "--json", "--device-gib", "94.97", "--weights-gib", "83.24", "--cache-per-token", "29437",
+            "--state-bytes", str(36 * 3_207_168), "--max-length", str(max_length), "--max-sequences", str(max_sequences),
+            "--utilisation", str(utilisation),
+        ],
+    )  # fmt: skip
+    found: dict[str, Any] = json.loads(done.stdout)
+    return done.exit_code, found
+
+
+def test_a_launch_that_fits_and_one_that_does_not_differ_by_their_exit_codes() -> None:
+    fits, found = budgeted(131_072, 16, 0.92)
+    fails, problems = budgeted(200_000, 32, 0.94)
+
+    assert (fits, found["fits"], found["findings"]) == (0, True, [])
+    assert (fails, problems["fits"], [one["problem"] for one in problems["findings"]]) == (1, False, ["margin"])

@@ -105,6 +105,41 @@ def gpu_plan(
         output.say("A prefix is found in whole blocks: prompts that share fewer tokens than shortest_prefix_hit find nothing.")
 
 
+@gpu.command(name="budget")
+def gpu_budget(
+    device_gib: Annotated[float, typer.Option(min=0.0, help="Memory of the device.")],
+    weights_gib: Annotated[float, typer.Option(min=0.0, help="Weights that stay on the device.")],
+    cache_per_token: Annotated[int, typer.Option(min=1, help="Bytes of cache for each token, all layers together.")],
+    max_length: Annotated[int, typer.Option(help="Tokens of the longest sequence.")],
+    max_sequences: Annotated[int, typer.Option(help="Sequences at once.")],
+    state_bytes: Annotated[int, typer.Option(min=0, help="Recurrent state of a sequence, all layers together.")] = 0,
+    workspaces_gib: Annotated[float, typer.Option(min=0.0, help="Scratch memory of the kernels.")] = 0.0,
+    graphs_gib: Annotated[float, typer.Option(min=0.0, help="Captured graphs.")] = 0.0,
+    others_gib: Annotated[float, typer.Option(min=0.0, help="What others hold of the device.")] = 0.0,
+    utilisation: Annotated[float, typer.Option(help="The share that the runtime may cut up.")] = 0.92,
+    as_json: AsJson = False,
+) -> None:
+    """Say before a launch whether its longest sequence and its sequences at once fit. Exits with 1 where they do not."""
+    from coatcheck.gpu.budget import GIB, Device, Launch, ModelNeeds, budget
+
+    weights, workspaces, graphs = (int(size * GIB) for size in (weights_gib, workspaces_gib, graphs_gib))
+    made = budget(
+        ModelNeeds(weights, workspaces, graphs, cache_per_token, state_bytes),
+        Device(int(device_gib * GIB), int(others_gib * GIB)),
+        Launch(max_length, max_sequences, utilisation),
+    )
+    found = {
+        "fits": made.fits, "pool_bytes": made.pool, "pool_needed_bytes": made.pool_needed, "longest_tokens": made.longest,
+        "sequences_of_full_length": made.sequences_of_full_length, "outside_bytes": made.outside,
+        "outside_needed_bytes": made.outside_needed,
+        "findings": [{"problem": one.problem.value, "detail": one.detail} for one in made.findings],
+    }  # fmt: skip
+    fits = f"It fits. The pool holds {made.longest:,} tokens, and {made.sequences_of_full_length} sequences of full length at once."
+    output.show(found, as_json, *([one.detail for one in made.findings] or [fits]))
+    if not made.fits:
+        raise typer.Exit(1)
+
+
 def _json_of(path: Path) -> object:
     import json
 
