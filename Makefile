@@ -68,6 +68,6 @@ LOCKED := pyproject.toml clients/python/pyproject.toml
 
 lock:  ## write both lock files anew from pyproject.toml (needs uv)
 	$(LOCK) --output-file requirements.lock $(LOCKED)
-	$(LOCK) --extra models --extra gpu --extra oracles --constraint requirements.lock --no-emit-package torch --output-file requirements-models.lock $(LOCKED)
+	$(LOCK) --extra models --extra gpu --extra oracles --extra proofs --constraint requirements.lock --no-emit-package torch --output-file requirements-models.lock $(LOCKED)
 
 .PHONY: help setup setup-models demo test check accept bench lock openapi
