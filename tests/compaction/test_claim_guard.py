@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import random
+import re
 import time
 
 import pytest
 
 from coatcheck.compaction.claim_guard import Objection, objection
+from tests.compaction import edits, prose
+
+_PARTS = re.compile(r"(?<=[.!?…])[\"'”’»)\]]{0,3}\s+|(?<=。)|\n+")
 
 PORTS = "The staging service listens on port 8443 and the production service listens on port 9443. Alice owns both."
 
@@ -40,6 +45,9 @@ def test_what_the_passage_says_is_carried(passage: str, sentence: str) -> None:
         ("The service listens on 8443 and Alice owns it.", "Bob owns the service.", Objection.FACT),
         ("The file is 5 MB.", "The file is 5 GB.", Objection.FACT),
         ("The deploy did not finish.", "The deploy finished.", Objection.NEGATION),
+        ("It is not true that the deploy finished.", "the deploy finished.", Objection.NEGATION),
+        ("Nobody did not finish the deploy.", "Nobody finished the deploy.", Objection.NEGATION),
+        ("Deploy runs only with green tests.", "Deploy runs", Objection.CONDITION),
         ("The deploy finished.", "The deploy never finished.", Objection.NEGATION),
         ("The cache works, the queue does not.", "The queue works.", Objection.NEGATION),
         ("Never restart the primary database.", "Restart of the primary database is planned.", Objection.NEGATION),
@@ -49,6 +57,7 @@ def test_what_the_passage_says_is_carried(passage: str, sentence: str) -> None:
         ("The limit may be raised by the team.", "The limit must be raised by the team.", Objection.MODAL),
         ("We will move the queue to the second cluster.", "The queue moves to the second cluster.", Objection.MODAL),
         ("The team raises the limit.", "The team must raise the limit.", Objection.MODAL),
+        ("Never start it: a crash would leave rows behind.", "A crash will leave rows behind.", Objection.MODAL),
         ("If the queue is empty, the worker stops.", "The worker stops the queue.", Objection.CONDITION),
         ("Deploy runs only with green tests.", "Deploy runs with green tests.", Objection.CONDITION),
         ("Is the primary database down?", "The primary database is down.", Objection.QUESTION),
@@ -73,6 +82,35 @@ def test_what_the_passage_says_is_carried(passage: str, sentence: str) -> None:
 )
 def test_what_the_passage_does_not_say_is_not(passage: str, sentence: str, why: Objection) -> None:
     assert objection(passage, sentence) is why
+
+
+_TURNS = {
+    "negation dropped", "negation added", "negation of something else", "hedge dropped", "modal dropped", "modal exchanged",
+    "unit exchanged", "digit changed", "numbers changed about", "identifier changed", "statement added",
+}  # fmt: skip
+"""Edits after which a sentence says something else; the others leave something out, or leave no sentence."""
+
+
+@pytest.mark.parametrize(
+    ("language", "texts", "least"),
+    [(edits.ENGLISH, prose.english(), 0.97), (edits.RUSSIAN, prose.RUSSIAN, 0.97), (edits.CHINESE, prose.CHINESE, 0.8)],
+    ids=["English", "Russian", "Chinese"],
+)
+def test_generated_edits_that_turn_a_sentence_are_objected_to_and_the_sentence_itself_never(
+    language: edits.Language, texts: list[str], least: float
+) -> None:
+    chance = random.Random(5)
+    tried = objected = 0
+    while tried < 300:
+        passage = chance.choice(texts)
+        sentence = chance.choice([part for part in _PARTS.split(passage) if part and len(part) > 8])
+        assert objection(passage, sentence) is None
+        harm = edits.harmful(sentence, language, chance)
+        if harm is not None and harm[0] in _TURNS:
+            tried += 1
+            objected += objection(passage, harm[1]) is not None
+
+    assert objected >= least * tried, f"{objected} of {tried}"
 
 
 @pytest.mark.parametrize("unit", ["a ", "not ", "不", "1 ", "a. ", "8443 and ", "A-", "? "])

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from coatcheck.compaction import lexicon
-from coatcheck.compaction.claim_words import NUMERAL, REPORTS, has_question, is_hypothetical, of_kind, stems
+from coatcheck.compaction.claim_words import NUMERAL, REPORTS, has_question, is_duty, is_hypothetical, of_kind, stems
 from coatcheck.compaction.fact_tokens import Token, clauses, tokens
 from coatcheck.compaction.fact_words import FactKind
 from coatcheck.compaction.facts import facts
@@ -64,6 +64,8 @@ class _Said:
 
 def objection(passage: str, sentence: str) -> Objection | None:
     """Why a passage does not carry a sentence; None where nothing speaks against it."""
+    if _evened(sentence) in map(_evened, _sentences(passage)):
+        return None
     said = _read(sentence)
     if not understood(sentence, said.read):
         return Objection.UNREAD
@@ -78,6 +80,14 @@ def objection(passage: str, sentence: str) -> Objection | None:
     return next((departure for departure in found if departure is not None), None)
 
 
+def _sentences(passage: str) -> list[str]:
+    return [text for text in _SENTENCE_END.split(passage) if text and text.strip()]
+
+
+def _evened(text: str) -> str:
+    return " ".join(text.split())
+
+
 def _read(text: str) -> _Said:
     read = tuple(tokens(text))
     return _Said(text, read, frozenset(stems(read)))
@@ -85,7 +95,7 @@ def _read(text: str) -> _Said:
 
 def _nearest(passage: str, said: _Said) -> list[_Said]:
     """The sentences of the passage that share most words with the sentence: one, or several that share as many, and all count."""
-    found = [_read(text) for text in _SENTENCE_END.split(passage) if text and text.strip()]
+    found = [_read(text) for text in _sentences(passage)]
     shared = [len(said.stems & source.stems) for source in found]
     most = max(shared)
     return [source for source, count in zip(found, shared, strict=True) if count == most]
@@ -125,13 +135,14 @@ def _by_clause(source: _Said, said: _Said) -> Objection | None:
 
 def _turned(source: Sequence[Token], clause: Sequence[Token], obliges: bool) -> Objection | None:
     """``obliges``: the source asks for something or forbids it, which may well be told by "must"."""
-    if bool(of_kind(source, FactKind.NEGATION)) != bool(of_kind(clause, FactKind.NEGATION)):
+    if len(of_kind(source, FactKind.NEGATION)) != len(of_kind(clause, FactKind.NEGATION)):
         return Objection.NEGATION
-    there, here = of_kind(source, FactKind.MODAL), of_kind(clause, FactKind.MODAL)
+    there, here = set(of_kind(source, FactKind.MODAL)), set(of_kind(clause, FactKind.MODAL))
     if not here:
         reports = REPORTS.search(" ".join(token.text.lower() for token in clause)) is not None
         return Objection.MODAL if there and not reports else None
-    return None if here <= there or obliges else Objection.MODAL
+    strange = here - there
+    return Objection.MODAL if strange and not (obliges and all(map(is_duty, strange))) else None
 
 
 def _merged(read: Sequence[Token]) -> list[list[Token]]:

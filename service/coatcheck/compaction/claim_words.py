@@ -25,6 +25,11 @@ REPORTS = re.compile(
 )
 """That something was asked for, and not that it was done."""
 
+_DUTY = re.compile(
+    r"(?:must|should|shall|may|can|ought|need|needs|needed|required?|requires|allowed|permitted|want|wants|wanted)\Z"
+    r"|долж|нуж|надо|обязан|следует|треб|разреш|хо[тч]|必须|必須|应该|應該|应当|應當|要|需|允许"
+)
+
 
 def stems(read: Iterable[Token]) -> Iterable[str]:
     """The words that say something, by their beginnings; of Han characters each two that follow each other."""
@@ -58,9 +63,14 @@ def _stemmers() -> tuple[Any, Any]:
     return SnowballStemmer("english"), SnowballStemmer("russian")
 
 
-def of_kind(read: Iterable[Token], kind: FactKind) -> frozenset[str]:
-    """The words of a kind, in lower case."""
-    return frozenset(word for word, found in _functions(read) if found is kind)
+def of_kind(read: Iterable[Token], kind: FactKind) -> list[str]:
+    """The words of a kind, in lower case, each as often as it stands there."""
+    return [word for word, found in _functions(read) if found is kind]
+
+
+def is_duty(modal: str) -> bool:
+    """Whether a modal says that something is to be done or left: how a request or a prohibition is told."""
+    return _DUTY.match(modal) is not None
 
 
 def is_hypothetical(read: Iterable[Token]) -> bool:
