@@ -23,7 +23,7 @@ _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "tomorrow", "ye
 _FILES = ("/etc/app/main.conf", "src/retry.py", "deploy_all.sh", "load_config", "handler.ts", "/var/log/app.log", "timeout_s")
 _HEDGES = ("probably", "perhaps", "apparently", "likely", "possibly", "almost certainly", "I think", "it seems that")
 _FILLERS = ("really", "just", "also", "quickly", "simply", "very carefully", "again", "now", "then", "quite")
-_COURTESIES = ("Thanks.", "Thank you.", "Good.", "Great.", "OK.", "Fine.", "Sure.", "Yes,", "Morning.")
+_COURTESIES = ("Thanks.", "Thank you.", "Good.", "Great.", "OK.", "Fine.", "Sure.", "Yes.", "Morning.")
 _SAYINGS = (
     "the {thing} listens on port {n}",
     "{who} owns the {thing} and reviews the {other}",

@@ -34,11 +34,11 @@ def test_a_gate_trained_for_minutes_refuses_harmful_edits_and_lets_shortenings_t
     gate = CrossEncoderEntailment(tmp_path, revision="trained@1")
     transcript = tuple(text for text in prose.english() if len(text) < 600)
 
-    made = _judged("made texts, another seed", gate, pairs(random.Random(99), 600))
-    other = _judged("texts of the shipped transcript", gate, pairs(random.Random(99), 300, transcript))
+    made = _judged("made texts, another seed", gate, pairs(random.Random(99), 400))
+    other = _judged("texts of the shipped transcript", gate, pairs(random.Random(99), 200, transcript))
 
     assert made["refused"] >= 0.8
-    assert made["accepted"] >= 0.8
+    assert made["accepted"] >= 0.85
     assert other["refused"] - (1 - other["accepted"]) >= 0.2, "on texts of another kind it should still tell the two apart"
 
 
