@@ -55,6 +55,11 @@ class CrossEncoderEntailment:
         self._lock = threading.Lock()
         self._reader: _Reader | None = None
 
+    def load(self) -> None:
+        """Reads the weights now, so that a failure is the load's and not of every judgement anew. Raises StageUnavailable."""
+        with native(STAGE):
+            self._loaded()
+
     def judge(self, pairs: Sequence[tuple[str, str]], budget: Budget) -> list[Entailment]:
         """Raises StageUnavailable."""
         with native(STAGE):

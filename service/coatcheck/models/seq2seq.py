@@ -34,6 +34,11 @@ class Seq2SeqSummariser:
         self._lock = threading.Lock()
         self._loaded: tuple[Any, Any] | None = None
 
+    def load(self) -> None:
+        """Reads the weights now, so that a failure is the load's and not of every overview anew. Raises StageUnavailable."""
+        with native(STAGE):
+            self._model()
+
     def summarise(self, texts: Sequence[str], max_chars: int, budget: Budget) -> str:
         """Raises StageUnavailable."""
         with native(STAGE):

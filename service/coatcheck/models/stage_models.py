@@ -65,7 +65,9 @@ def build_entailment(
     def load(folder: Path, revision: str) -> EntailmentGate:
         from coatcheck.models.entailment import CrossEncoderEntailment
 
-        return CrossEncoderEntailment(folder, labels=labels, revision=revision)
+        gate = CrossEncoderEntailment(folder, labels=labels, revision=revision)
+        gate.load()
+        return gate
 
     return _lazy("entailment", name, load, cache_dir)
 
@@ -76,7 +78,9 @@ def build_summariser(name: str, endpoint: Endpoint, *, cache_dir: Path | None = 
     def load(folder: Path, revision: str) -> Summariser:
         from coatcheck.models.seq2seq import Seq2SeqSummariser
 
-        return Seq2SeqSummariser(folder, revision=revision)
+        summariser = Seq2SeqSummariser(folder, revision=revision)
+        summariser.load()
+        return summariser
 
     if is_url(name):
         return Built(_of_endpoint(name, endpoint))
