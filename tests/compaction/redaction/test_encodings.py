@@ -32,6 +32,8 @@ def escaped(text: str, form: str) -> str:
 FILE = f"# settings of the first stage\nhost = db.example\npassword = {PASSWORD}\nport = 5432\npool = 16\nretries = 3\n"
 DOCUMENT = json.dumps({"user": "app", "password": PASSWORD})
 MAP = {"version": 3, "sources": ["a.ts"], "mappings": "AAAA"}
+BYTES = ", ".join(f"0x{ord(char):02x}" for char in GITHUB)
+CODES = ",".join(str(ord(char)) for char in GITHUB)
 ENCODED = {
     "octal": (f"printf '{escaped(GITHUB, chr(92) + '{:03o}')}'", escaped(GITHUB, "\\{:03o}")),
     "octal of a name and a value": (f"$'{escaped('DB_PASSWORD=' + PASSWORD, chr(92) + '{:03o}')}'", escaped(PASSWORD, "\\{:03o}")),
@@ -45,6 +47,10 @@ ENCODED = {
     "hex digits": (f"payload {GITHUB.encode().hex()} sent", GITHUB.encode().hex()),
     "hex digits of a variable": (f"0x{f'API_TOKEN={OPAQUE}'.encode().hex()}", OPAQUE.encode().hex()),
     "hex digits of a password": (f"xxd -p: {f'password={PASSWORD}'.encode().hex()}", PASSWORD.encode().hex()),
+    "bytes with spaces": (f"dump {f'password={PASSWORD}'.encode().hex(' ')} end", PASSWORD.encode().hex(" ")),
+    "bytes with colons": (f"token:\n{GITHUB.encode().hex(':')}", GITHUB.encode().hex(":")),
+    "bytes of C": (f"{{{BYTES}}};", BYTES),
+    "codes of characters": (f"String.fromCharCode({CODES})", CODES),
     "base64 without padding": (f"x {b64(f'API_TOKEN={OPAQUE}x').rstrip('=')} y", b64(f"API_TOKEN={OPAQUE}x").rstrip("=")[16:]),
     "base64 of a password": (f"echo {b64(f'DB_PASSWORD={PASSWORD}')} | base64 -d", b64(f"DB_PASSWORD={PASSWORD}")[16:]),
     "base64 for URLs": (f"state={url_b64(f'password: {PASSWORD}')}", url_b64(f"password: {PASSWORD}")[16:]),
@@ -92,6 +98,10 @@ PLAIN = {
     "hashes": "\n".join(hashlib.sha256(bytes([n])).hexdigest() for n in range(60)),
     "long decimal numbers": "232323232323232323232323 4242424242424242424242424242",
     "a hex dump": "\n".join(f"{n * 16:08x}  {RNG.randbytes(16).hex(' ')}" for n in range(8)),
+    "a MAC and a fingerprint": "00:1b:44:11:3a:b7 SHA256 43:51:43:a1:b5:fc:8b:b7:0a:3a:a9:b1:0f:66:73:a8:43:51:43:a1",
+    "numbers": "[48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 65, 66, 67, 68, 69, 70, 71, 72, 73, 74] and 100, 101, 102, 103",
+    "bytes of notes": NOTES[:80].encode().hex(" "),
+    "a palette": ", ".join(f"0x{n:02x}" for n in range(0x20, 0x60)),
     "octal modes": r"chmod 0755 \1 \2 sed 's/\(a\)\(b\)/\2\1/' \101",
     "windows paths": r"C:\x64\101\u00 C:\Users\bob\151\token.txt",
     "a regular expression": r"^\x1b\[[0-9;]*m|\u{1F600}|[\x20-\x7e]+$",

@@ -47,6 +47,14 @@ COMMANDS = [
     f"ipmitool -I lanplus -H 10.0.0.1 -U root -P {PASSWORD} power status",
     f"mosquitto_pub -u bob -P {PASSWORD} -t x -m y",
     f"xfreerdp /v:host /u:bob /p:{PASSWORD}",
+    f"psexec \\\\host -u bob -p {PASSWORD} cmd",
+    f"snmpwalk -v3 -u bob -A {PASSWORD} host",
+    f"$c = ConvertTo-SecureString '{PASSWORD}' -AsPlainText -Force",
+    f"sudo -S ls <<< '{PASSWORD}'",
+    f"gh auth login --with-token <<< {OPAQUE}",
+    f'expect "Password:"\nsend "{PASSWORD}\\r"',
+    f"npm config set //r.example/:_authToken {OPAQUE}",
+    f"h.example\tFALSE\t/\tTRUE\t0\tsid\t{OPAQUE}",
     f'{{"command": "htpasswd -b f bob {PASSWORD}"}}',
     f"sqlplus scott/{PASSWORD}@orcl @x.sql",
     f"SQL> connect scott/{PASSWORD}@//db:1521/orcl",
@@ -144,6 +152,12 @@ PLAIN = [
     "zip -r out.zip src && unzip -P",
     "ipmitool -I lanplus -H 10.0.0.1 -U root -E power status",
     "wpa_passphrase HomeNet",
+    "snmpwalk -v2c -c public host",
+    "sudo -S ls < /dev/null; cat <<< 'hello2you'",
+    'expect "Password:"\nsend "$password\\r"',
+    "npm config set registry https://r.example/ && npm config set token-count 12",
+    "h.example\tFALSE\t/\tTRUE\t0\ttheme\tdark",
+    "the bearer\n  of this letter2 is known",
 ]  # fmt: skip
 
 

@@ -47,6 +47,9 @@ WRAPPED = {
     "a wide pane": at_column(GITHUB, 6, 203, "token "),
     "an AWS id with a space in it": (f"the id is {AWS[:18]} {AWS[18:]} of that account", [AWS[:18], AWS[18:]]),
     "a token with a space in it": (f"use {GITHUB[:21]} {GITHUB[21:]} for the clone", [GITHUB[:21], GITHUB[21:]]),
+    "a token in a box": (f"│ TOKEN={GITHUB[:24]} │\n│ {GITHUB[24:]} │", [GITHUB[:24], GITHUB[24:]]),
+    "a token in quoted-printable": (f"token={GITHUB[:24]}=\n{GITHUB[24:]}", [GITHUB[:24], GITHUB[24:]]),
+    "a folded header": (f"Authorization: Bearer\n {OPAQUE}\nAccept: */*", [OPAQUE]),
     "a token over indented lines": (f"token:\n    {GITHUB[:24]}\n    {GITHUB[24:]}\nnext: 1", [GITHUB[:24], GITHUB[24:]]),
 }  # fmt: skip
 

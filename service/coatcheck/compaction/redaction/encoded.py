@@ -15,11 +15,15 @@ from coatcheck.compaction.redaction.view import Replacement, View
 
 BASE64 = "coatcheck.encoded.base64"
 HEX = "coatcheck.encoded.hex"
+BYTES = "coatcheck.encoded.bytes"
+CODES = "coatcheck.encoded.codes"
+ENCODINGS = frozenset((BASE64, HEX, BYTES, CODES))
 MAX_LAYERS = 3
 _RUN = re.compile(r"[A-Za-z0-9+/_-]+")
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
 _WRAP = re.compile(r"(?:\r?\n|(?:\\+r)?\\+n)[ \t>]*(?=[A-Za-z0-9+/_-])")
 _PADDING = re.compile(r"={1,2}|(?:%3[dD]){1,2}")
+_NUMBER = re.compile(r"(?:0[xX])?([0-9a-fA-F]{2,3})")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})+")
 _SHORTEST_LINE = 48
 """Nobody wraps Base64 earlier: what follows a shorter run is another one."""
@@ -35,11 +39,22 @@ def revealed(view: View, hits: Sequence[Hit]) -> View | None:
     for hit in sorted(hits, key=lambda hit: hit.start):
         if hit.start < reached or hit.decoded is not None:
             continue
-        found = _hex_at(view.text, hit.start) if hit.rule == HEX else _base64_at(view.text, hit.start, reached)
+        found = _found(view.text, hit, reached)
         if found is not None:
             replacements.append(found)
             reached = found.end
     return view.rewritten(replacements) if replacements else None
+
+
+def _found(text: str, hit: Hit, reached: int) -> Replacement | None:
+    match hit.rule:
+        case "coatcheck.encoded.base64":
+            return _base64_at(text, hit.start, reached)
+        case "coatcheck.encoded.hex":
+            return _hex_at(text, hit.start)
+    base = 16 if hit.rule == BYTES else 10
+    numbers = _NUMBER.findall(text, hit.start, hit.end)
+    return _readable(hit.start, hit.end, "".join(chr(int(number, base)) for number in numbers))
 
 
 def _hex_at(text: str, start: int) -> Replacement | None:

@@ -26,7 +26,8 @@ _LENGTHS = (
 )
 """Tokens of one length: what follows a shorter one behind white space is its rest where the two together have that length."""
 _MOST_GAPS = 4
-_GAP = re.compile(r"[ \t]{1,8}|[ \t]*\\?\r?\n[ \t>]*")
+_GAP = re.compile(r"[ \t]*[│|\\=]?\r?\n[ \t>│|]*|[ \t]{1,8}")
+"""White space, with what mailers, shells and boxes put around a break."""
 
 
 def extended(text: str, secret: Secret, *, cut: bool) -> Secret:

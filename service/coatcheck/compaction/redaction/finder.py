@@ -9,7 +9,7 @@ from typing import NamedTuple
 from coatcheck.compaction import effort
 from coatcheck.compaction.redaction.assignments import kind_under_key
 from coatcheck.compaction.redaction.detector import Detector, Hit
-from coatcheck.compaction.redaction.encoded import BASE64, HEX, MAX_LAYERS, revealed
+from coatcheck.compaction.redaction.encoded import ENCODINGS, MAX_LAYERS, revealed
 from coatcheck.compaction.redaction.extending import extended
 from coatcheck.compaction.redaction.filters import Secret, cover_unasked, judge
 from coatcheck.compaction.redaction.names import NameClass, classify
@@ -30,7 +30,7 @@ _PRIVATE_KEY = "coatcheck.private-key"
 _JOINT = "coatcheck.joint"
 _TABLE = "coatcheck.table"
 _ROWS = {"coatcheck.insert": find_in_inserts, "coatcheck.columns": find_in_columns, _TABLE: find_in_tables}
-_LOOK_CLOSER = frozenset((_PRIVATE_KEY, _JOINT, BASE64, HEX, *_ROWS))
+_LOOK_CLOSER = frozenset((_PRIVATE_KEY, _JOINT, *ENCODINGS, *_ROWS))
 """Rules that find no secret, but a place to look closer."""
 
 _READ_ON = ("coatcheck.assignment", "coatcheck.flag", "coatcheck.header", "coatcheck.url", "coatcheck.prose")
@@ -93,7 +93,7 @@ def _read_again(view: View, hits: Sequence[Hit], layer: int) -> Iterable[View]:
         whole = joined(view)
         if whole is not None:
             yield whole
-    encoded = [hit for hit in hits if hit.rule in (BASE64, HEX)]
+    encoded = [hit for hit in hits if hit.rule in ENCODINGS]
     shown = revealed(view, encoded) if encoded else None
     if shown is not None:
         yield shown

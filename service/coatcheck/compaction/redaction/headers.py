@@ -47,6 +47,13 @@ def cookie(text: str, start: int) -> Found:
     return None
 
 
+def of_jar(text: str, start: int) -> Found:
+    """The value of a cookie in a browser's or curl's file."""
+    value = read_bare(text, start)
+    telling = is_opaque(value.text, 16) or is_hash_or_uuid(value.text)
+    return (value, "cookie") if telling and not is_placeholder(value.text) else None
+
+
 def url_password(text: str, start: int) -> Found:
     """The password of ``scheme://user:password@host``, which may hold an ``@`` itself."""
     user = text[text.rfind("://", max(0, start - 300), start) + 3 : start - 1]

@@ -13,7 +13,7 @@ from coatcheck.domain.values import value
 
 _INSERT = re.compile(
     r"(?i)\b(?:insert|replace)\s+(?:ignore\s+)?into\s+[\w.\"'`\[\]]+\s*\((?P<columns>[^()]{1,4000})\)\s*"
-    r"(?:overriding\s+\w+\s+value\s+)?values\s*(?=\()"
+    r"(?:overriding\s+\w+\s+value\s+)?(?:values\s*(?=\()|(?P<select>select\s+(?=[^\s*])))"
 )
 _COPY = re.compile(r"(?i)\bcopy\s+[\w.\"]+\s*\((?P<columns>[^()\n]{1,4000})\)\s+from\s+stdin[^\n;]*;\r?\n")
 _SQL_VALUE = re.compile(
@@ -43,11 +43,12 @@ def find_in_inserts(text: str, _places: Iterable[int]) -> Iterator[Cell]:
     for found in _INSERT.finditer(text):
         heads = _heads(found["columns"].split(","))
         at = found.end()
-        while heads and text[at : at + 1] == "(":
-            values, end = _values(text, at + 1)
+        bare = found["select"] is not None
+        while heads and (bare or text[at : at + 1] == "("):
+            values, end = _values(text, at if bare else at + 1)
             yield from filter(None, (_secret(heads[number], cell) for number, cell in values if number in heads))
             following = _NEXT_ROW.match(text, end)
-            if following is None:
+            if bare or following is None:
                 break
             at = following.end()
     for found in _COPY.finditer(text):
@@ -93,7 +94,7 @@ class _Columns:
 def _columns(row: str) -> _Columns | None:
     for mark in _BETWEEN:
         cells = _cells(row, 0, mark) if mark in row else []
-        if 1 < len(cells) <= _MOST_COLUMNS and all(_HEAD_CELL.fullmatch(cell.text) for cell in cells):
+        if 1 < len(cells) <= _MOST_COLUMNS and all(_HEAD_CELL.fullmatch(cell.text.lstrip("# ")) for cell in cells):
             heads = _heads([cell.text for cell in cells])
             return _Columns(heads, len(cells), mark) if heads else None
     found = list(_ALIGNED_CELL.finditer(row)) if _SPACES in row and row.upper() == row else []
@@ -103,7 +104,7 @@ def _columns(row: str) -> _Columns | None:
 
 def _heads(names: list[str]) -> dict[int, str]:
     """Which columns hold secrets, by their names."""
-    plain = [name.strip(" \t\r\n\"'`[]") for name in names]
+    plain = [name.strip(" \t\r\n\"'`[]#") for name in names]
     named = {at: name.replace(" ", "_") for at, name in enumerate(plain) if _HEAD_CELL.fullmatch(name)}
     return {at: name for at, name in named.items() if classify(name)[0] in (NameClass.PASSWORD, NameClass.SECRET)}
 

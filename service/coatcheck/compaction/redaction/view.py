@@ -167,7 +167,7 @@ _UNSEEN = re.compile(
     f"|[{_UNSEEN_CLASS}]"
 )
 _PERCENT = re.compile(r"%(?:u00)?[2-7][0-9a-fA-F]")
-_BACKSLASH = re.compile(r"\\(?:u(?:00|\{0*)[2-7]|x\{?[2-7]|/|U0{6}[2-7]|1[0-7]{2}|0?[4-7][0-7])")
+_BACKSLASH = re.compile(r"\\(?:u(?:00|\{0*)[2-7]|x\{?[2-7]|/|U0{6}[2-7]|1[0-7]{2}|0[4-7][0-7])")
 _ENTITY = re.compile(r"&(?:#|amp;|quot;|apos;|lt;)")
 _ESCAPE = re.compile(
     r"""(?x)
