@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from coatcheck.domain.errors import InvalidRequest, Overloaded, RefusedToStart, StageUnavailable
 from coatcheck.gpu.offload import Offload
+from coatcheck.gpu.offload.job import Holder, Stage
 from coatcheck.gpu.offload.modelled import Array, ModelledStreams, memory
-from coatcheck.ops.progress import ProgressBoard, Stage
+from coatcheck.ops import progress
+from coatcheck.ops.progress import ProgressBoard
 from tests.gpu.offload.bench import LIMIT_S, WIDTH, Gate, running, table_rows
 
 BATCHES, TOKENS, DEPTH = 24, 8_192, 8
+
+
+def comes_true(condition: Callable[[], bool]) -> bool:
+    """Whether it does in time."""
+    ends_at = time.monotonic() + LIMIT_S
+    while not condition() and time.monotonic() < ends_at:
+        time.sleep(0.005)
+    return condition()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -89,6 +100,23 @@ def test_a_pass_whose_inputs_do_not_come_stands_in_nobodys_way() -> None:
         bench.offload.result(slow)
 
 
+def test_a_cancelled_pass_keeps_its_slot_until_its_snapshot_is_written() -> None:
+    """Or a copy that comes late would write into the next owner's inputs."""
+    with running(2, 1) as bench:
+        other = bench.streams.stream("other")
+        bench.pump.hold(other)
+        job = bench.offload.submit(bench.inputs, bench.target, written_on=other, consumer=bench.model, limit_s=LIMIT_S)
+
+        bench.offload.cancel(job)
+        bench.offload.result(bench.launch(2, np.array([7])))
+        held = bench.offload.report()
+        bench.pump.release(other)
+        freed = comes_true(lambda: len(bench.offload.report().free) == 2)
+
+    assert [(left.sequence, left.holders) for left in held.jobs] == [(job.sequence, {Holder.SNAPSHOT})]
+    assert freed
+
+
 def test_a_full_connector_waits_within_the_passs_time_and_then_says_so() -> None:
     gate = Gate()
     with running(1, 1, gate) as bench:
@@ -125,12 +153,9 @@ def test_a_pass_that_is_late_lets_the_models_stream_through_and_keeps_its_slot_f
 
         with pytest.raises(StageUnavailable):
             bench.offload.result(job)
-        for _ in range(1_000):
-            if 1 in bench.read:
-                break
-            time.sleep(0.01)
 
-        assert 1 in bench.read
+        assert comes_true(lambda: 1 in bench.read)
+        assert job.slot.memory.seen[0] == -job.sequence
         assert len(bench.offload.report().free) == 1
         gate.opened.set()
         bench.offload.result(bench.launch(2, np.array([2])))
@@ -191,10 +216,7 @@ def test_rows_of_another_pass_are_refused_by_their_sequence() -> None:
     with running(1, 1) as bench:
         bench.pump.hold(bench.model)
         job = bench.launch(1, np.array([1]))
-        for _ in range(1_000):
-            if job.stage.value == "consuming":
-                break
-            time.sleep(0.01)
+        assert comes_true(lambda: job.stage is Stage.CONSUMING)
 
         job.slot.memory.tag[0] = job.sequence - 1
         bench.pump.release(bench.model)
@@ -204,7 +226,7 @@ def test_rows_of_another_pass_are_refused_by_their_sequence() -> None:
 
 
 def test_a_scheduler_deeper_than_offload_is_refused_at_the_start() -> None:
-    board = ProgressBoard([Stage("offload", True, 60)])
+    board = ProgressBoard([progress.Stage("offload", True, 60)])
 
     with pytest.raises(RefusedToStart, match="3 passes in flight"):
         Offload(ModelledStreams(), lambda: memory(1, (WIDTH,)), table_rows, board, depth=2, scheduler_depth=3)

@@ -126,6 +126,28 @@ def test_passes_that_each_take_nearly_the_limit_are_slow_and_not_stuck_for_half_
     assert world.board.reports()[0].completions == 31
 
 
+def test_a_pass_that_takes_nearly_the_limit_in_each_of_its_stages_is_slow_and_not_stuck() -> None:
+    simulated = Simulated()
+    world = simulated.world
+    job = simulated.launch()
+
+    simulated.passes(50)
+    while world.model.can_go_on():
+        world.model.go_on()
+    while job.stage is not Stage.COMPUTING:
+        world.worker.act(late=False)
+    simulated.passes(50)
+    while job.stage is not Stage.CONSUMING:
+        world.worker.act(late=False)
+    simulated.passes(50)
+    while world.model.can_go_on():
+        world.model.go_on()
+    world.offload.ledger.reap()
+
+    assert job.consumed
+    assert (simulated.seen.dumps, simulated.seen.exits) == (0, [])
+
+
 def test_a_pass_that_stands_still_beyond_limit_and_grace_ends_the_process_and_its_late_neighbours_do_not_save_it() -> None:
     """A worker that hangs in one pass: others come and leave at their deadlines, which is no progress."""
     simulated = Simulated()
