@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import httpx
@@ -102,6 +102,79 @@ async def test_a_session_is_as_young_as_the_last_thing_that_was_added(app: App, 
     assert await later(app, days=0).apply(scope) == 0
     assert (await http.get(f"/v1/sessions/{made['session_id']}")).status_code == 200
     assert await later(app, days=31).apply(scope) == 1
+
+
+async def test_a_session_stays_to_the_very_end_of_its_last_day_and_goes_the_moment_after(
+    app: App, operator: Caller, http: httpx.AsyncClient
+) -> None:
+    scope = tenant_scope(operator.tenant_id)
+    await compacted(http, "s")
+    await keep(http, conversation=30)
+    newest = await app.parts.database.work(scope, _newest)
+
+    def at(**beyond: float) -> Retention:
+        return Retention(dataclasses.replace(app.parts, clock=lambda: newest + timedelta(days=30, **beyond)))
+
+    early = [await at(minutes=-1).apply(scope), await at(microseconds=-1).apply(scope), await at().apply(scope)]
+    late = await at(microseconds=1).apply(scope)
+
+    assert (early, late) == ([0, 0, 0], 1)
+
+
+async def _newest(tx: Any) -> datetime:
+    """When anything was last added to the tenant's sessions."""
+    import sqlalchemy as sa
+
+    found: datetime = await tx.connection.scalar(
+        sa.text("SELECT max(greatest(created_at, acknowledged_at)) FROM runs WHERE tenant_id = :t"), {"t": tx.scope.tenant_id}
+    )
+    return found
+
+
+@pytest.mark.parametrize("days", [1, 36_500])
+async def test_the_least_and_the_most_days_are_kept_to(app: App, operator: Caller, http: httpx.AsyncClient, days: int) -> None:
+    scope = tenant_scope(operator.tenant_id)
+    await compacted(http, "s")
+    await keep(http, conversation=days)
+
+    assert await later(app, days=days - 1).apply(scope) == 0
+    assert await later(app, days=days, minutes=1).apply(scope) == 1
+
+
+@pytest.mark.parametrize("days", [0, -1, 36_501, 2**31, 2**63, 1.5, "30d", [1]])
+async def test_days_that_are_none_are_refused_and_change_nothing(http: httpx.AsyncClient, days: object) -> None:
+    await keep(http, conversation=30)
+
+    answer = await http.put("/v1/admin/retention", json={"conversation": days, "personal": 1})
+
+    assert answer.status_code == 422
+    assert (await http.get("/v1/admin/retention")).json() == {"conversation": 30, "personal": None, "team": None, "public": None}
+
+
+async def test_a_window_whose_session_has_its_time_while_it_is_planned_is_kept_in_a_new_one(
+    app: App, operator: Caller, http: httpx.AsyncClient
+) -> None:
+    """Retention comes between the plan, which named the old session, and its storing: nothing is lost and nothing comes back."""
+    scope = tenant_scope(operator.tenant_id)
+    old = await compacted(http, "s")
+    await keep(http, conversation=30)
+    async with held("before-persist") as hold:
+        more = asyncio.create_task(compacted(http, "s", "beta"))
+        await hold.reached()
+
+        expired = await later(app, days=31).apply(scope)
+
+        hold.release()
+        made = await more
+    await settled(http)
+
+    assert expired == 1
+    assert made["session_id"] != old["session_id"]
+    assert (await http.get(f"/v1/manifests/{old['manifest_id']}")).status_code == 410
+    window = (await http.get(f"/v1/manifests/{made['manifest_id']}/window")).text
+    assert "beta" in window
+    found = (await http.post("/v1/recall", json={"query": "alpha service pool"})).json()["hits"]
+    assert [hit for hit in found if "alpha" in hit["text"]] == []
 
 
 async def test_a_session_that_somebody_works_on_stays(app: App, operator: Caller, http: httpx.AsyncClient) -> None:
