@@ -76,6 +76,10 @@ markers = ["accept: a longer proof"]
 EQUIVALENT = {
     ("x_kind_or_team", 'kind, _, team = text.rpartition(":")'): "no kind has a colon, and no UUID",
     ("x_session_of_owned_run", "if True:"): "who is no operator is asked for the session by owned_session all the same",
+    (
+        "xǁDatabaseǁdirectory",
+        'claim = _claim("coatcheck_worker", None, ())',
+    ): "a setting of NULL is set empty: no tenant either way",
 }
 """Mutants that give and take nothing, by function and the line that they write, each with the reason."""
 _SURVIVED = re.compile(r"^\s*(\S+): (survived|suspicious|timeout|no tests)$", re.MULTILINE)
