@@ -113,7 +113,7 @@ def test_a_cancelled_pass_keeps_its_slot_until_its_snapshot_is_written() -> None
         bench.pump.release(other)
         freed = comes_true(lambda: len(bench.offload.report().free) == 2)
 
-    assert [(left.sequence, left.holders) for left in held.jobs] == [(job.sequence, {Holder.SNAPSHOT})]
+    assert [(left.sequence, left.holders) for left in held.jobs] == [(job.sequence, frozenset({Holder.SNAPSHOT}))]
     assert freed
 
 

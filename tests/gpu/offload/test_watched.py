@@ -77,6 +77,11 @@ class Simulated:
             self.world.time += 0.5
             self._watchdog.look()
 
+    def works_until(self, job: Job[Array], stage: Stage) -> None:
+        """The worker goes on until the job has come to this stage."""
+        while job.stage is not stage:
+            self.world.worker.act(late=False)
+
     def launch(self) -> Job[Array]:
         """One pass, put into the streams; nothing of it is executed yet."""
         world = self.world
@@ -134,11 +139,9 @@ def test_a_pass_that_takes_nearly_the_limit_in_each_of_its_stages_is_slow_and_no
     simulated.passes(50)
     while world.model.can_go_on():
         world.model.go_on()
-    while job.stage is not Stage.COMPUTING:
-        world.worker.act(late=False)
+    simulated.works_until(job, Stage.COMPUTING)
     simulated.passes(50)
-    while job.stage is not Stage.CONSUMING:
-        world.worker.act(late=False)
+    simulated.works_until(job, Stage.CONSUMING)
     simulated.passes(50)
     while world.model.can_go_on():
         world.model.go_on()
@@ -155,8 +158,7 @@ def test_a_pass_that_stands_still_beyond_limit_and_grace_ends_the_process_and_it
     hangs = simulated.launch()
     while world.model.can_go_on():
         world.model.go_on()
-    while hangs.stage is not Stage.COMPUTING:
-        world.worker.act(late=False)
+    simulated.works_until(hangs, Stage.COMPUTING)
     world.offload.cancel(hangs)  # its caller leaves; the worker does not come back
 
     for _ in range(7):
