@@ -35,10 +35,13 @@ def gpu_compile(
 
     Exits with 1 where code lacks an instruction that it was written for, or keeps registers in memory.
     """
+    from coatcheck.domain.errors import GpuRefused
     from coatcheck.gpu.kernels.ahead import TARGETS, architecture, compile_for
     from coatcheck.gpu.kernels.catalogue import every_specimen
 
     chosen = [one for one in every_specimen() if not kernel or any(part in one.name for part in kernel)]
+    if not chosen:
+        raise GpuRefused("No kernel has that in its name.")
     done = [compile_for(one, generation) for one in chosen for generation in target or TARGETS]
     found = [
         {

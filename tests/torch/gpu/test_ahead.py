@@ -73,6 +73,13 @@ def test_the_compiler_itself_would_refuse_the_generation_that_is_refused_by_name
     assert "not supported in this architecture" in done.stderr
 
 
+def test_a_name_that_no_kernel_has_compiles_nothing_and_says_so() -> None:
+    done = compiled("--kernel", "no such kernel")
+
+    assert done.returncode == 1
+    assert "No kernel" in done.stderr
+
+
 def test_a_process_that_interprets_kernels_says_that_it_cannot_compile_them() -> None:
     from coatcheck.domain.errors import GpuRefused
     from coatcheck.gpu.kernels.ahead import compile_for

@@ -77,6 +77,8 @@ def test_a_padded_token_may_hold_anything_and_be_named_by_any_negative_number() 
         ({"selected": torch.zeros(1, 3, dtype=torch.int64)}, "3-dimensional"),
         ({"selected": torch.zeros(1, 1, 3, dtype=torch.int64)}, "Selected slots"),
         ({"softmax_scale": float("nan")}, "softmax scale"),
+        ({"out_type": torch.int32}, "in torch.int32"),
+        ({"out_type": torch.float8_e4m3fn}, "in torch.float8"),
     ],
     ids=lambda given: given if isinstance(given, str) else None,
 )

@@ -57,15 +57,16 @@ class Compiled:
 
 def compile_for(specimen: Specimen, target: str) -> Compiled:
     """Raises GpuUnsupported for a generation that cannot run the kernel, GpuRefused where its compiler will not take it."""
+    if target in TOO_OLD:
+        raise GpuUnsupported(f"{target} has no FP8 E4M3 conversion, which {specimen.name} needs: it takes sm_89 or newer.")
+    if target not in TARGETS:
+        raise GpuUnsupported(f"{target} is not a target: {', '.join(TARGETS)}.")
+
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
     from triton.runtime.interpreter import InterpretedFunction
 
-    if target in TOO_OLD:
-        raise GpuUnsupported(f"{target} has no FP8 E4M3 conversion, which {specimen.name} needs: it takes sm_89 or newer.")
-    if target not in TARGETS:
-        raise GpuUnsupported(f"{target} is not a target: {', '.join(TARGETS)}.")
     if isinstance(specimen.kernel, InterpretedFunction):
         raise GpuRefused("This process interprets kernels (TRITON_INTERPRET): it cannot compile them.")
     names = specimen.kernel.arg_names

@@ -108,6 +108,8 @@ class PackedCache:
             raise GpuRefused(f"Selected slots {tuple(selected.shape)} are not ({queries.shape[0]}, {self.heads}, count).")
         if not bool(torch.isfinite(queries).all()):
             raise GpuRefused("The queries hold NaN or infinity.")
+        if not out_type.is_floating_point or out_type.itemsize < 2:
+            raise GpuRefused(f"Attention cannot be given in {out_type}.")
         scale = 1 / math.sqrt(self.layout.head_size) if softmax_scale is None else softmax_scale
         if not math.isfinite(scale):
             raise GpuRefused(f"A softmax scale of {scale} is no number to multiply with.")
