@@ -71,3 +71,17 @@ def test_a_property_is_still_one_and_is_mutated_as_a_method_is(monkeypatch: pyte
     assert space["A"]().scope == 7
     assert mutate_file_contents("a.py", source).mutant_names == []
     assert len(mutate_file_contents("a.py", changed).mutant_names) >= 2
+
+
+def test_a_function_that_is_left_alone_has_no_mutant_and_its_neighbours_have(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "src").mkdir()
+    monkeypatch.chdir(tmp_path)
+    paused = "class A:\n    async def pause(\n        self,\n    ) -> int:\n        return 1\n\n"
+    source = f"{paused}    def pauses(self) -> int:\n        return 2\n"
+
+    names = mutate_file_contents("a.py", operators.left_alone(source, ["pause"])).mutant_names
+
+    assert names
+    assert all("pauses" in name for name in names), names
