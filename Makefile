@@ -26,7 +26,7 @@ $(MARK): requirements.lock pyproject.toml clients/python/pyproject.toml
 
 # torch first, by its own pin: which build that is, the machine's index decides, so that no hash of it can be locked.
 $(MODELS_MARK): requirements-models.lock pyproject.toml clients/python/pyproject.toml
-	@echo "Setting up $(MODELS_VENV), about 2 GB with torch: some minutes, once."
+	@echo "Setting up $(MODELS_VENV), about 2.6 GB with torch: some minutes, once."
 	$(PYTHON) -m venv $(MODELS_VENV)
 	$(MODELS_BIN)/python $(PIP_INSTALL) $(TORCH)
 	$(MODELS_BIN)/python $(PIP_INSTALL) --require-hashes --no-deps -r requirements-models.lock
