@@ -18,7 +18,7 @@ from coatcheck.compaction.redaction.rows import find_in_columns, find_in_inserts
 from coatcheck.compaction.redaction.tables import find_in_tables
 from coatcheck.compaction.redaction.values import MAX_BARE_CHARS, read
 from coatcheck.compaction.redaction.view import View, decoded, joined, joint_at, plain
-from coatcheck.compaction.redaction.wrapped import Unwrapped, unwrapped
+from coatcheck.compaction.redaction.wrapped import NARROWEST, Unwrapped, unwrapped
 from coatcheck.domain.placeholders import PLACEHOLDER
 from coatcheck.domain.values import value
 
@@ -84,7 +84,10 @@ def _views(text: str) -> list[View | Unwrapped]:
     effort.check()
     view = plain(text)
     other = decoded(view)
-    return [view, *unwrapped(view)] if other is None else [view, other, *unwrapped(view)]
+    views: list[View | Unwrapped] = [view] if other is None else [view, other]
+    if len(view.text) > NARROWEST and "\n" in view.text:
+        views.extend(unwrapped(view))
+    return views
 
 
 def _read_again(view: View, hits: Sequence[Hit], layer: int) -> Iterable[View]:

@@ -66,8 +66,6 @@ def unwrapped(view: View) -> Iterator[Unwrapped]:
 
 def _breaks(text: str) -> list[tuple[int, int]]:
     """Where lines of the greatest width end inside of what could be one word, and where the next one goes on."""
-    if len(text) <= NARROWEST or "\n" not in text:
-        return []
     lines = text.split("\n")
     widths = list(map(len, lines))
     widths[-1] = 0
