@@ -80,6 +80,11 @@ EQUIVALENT = {
         "xǁDatabaseǁdirectory",
         'claim = _claim("coatcheck_worker", None, ())',
     ): "a setting of NULL is set empty: no tenant either way",
+    ("xǁDatabaseǁ_transaction", "pass"): "the driver begins with its first statement, and the engine with its own",
+    ("x__claim", '"read_only": "ON" if read_only else "off",'): "PostgreSQL reads on and off in either case",
+    ("x__claim", '"read_only": "on" if read_only else "OFF",'): "the same",
+    ("x__claim", '"plans": "FORCE_GENERIC_PLAN" if plan_once else "auto",'): "the same",
+    ("x__claim", '"plans": "force_generic_plan" if plan_once else "AUTO",'): "the same",
 }
 """Mutants that give and take nothing, by function and the line that they write, each with the reason."""
 _SURVIVED = re.compile(r"^\s*(\S+): (survived|suspicious|timeout|no tests)$", re.MULTILINE)
