@@ -38,7 +38,7 @@ def test_a_gate_trained_for_minutes_refuses_harmful_edits_and_lets_shortenings_t
     other = _judged("texts of the shipped transcript", gate, pairs(random.Random(99), 200, transcript))
 
     assert made["refused"] >= 0.8
-    assert made["accepted"] >= 0.85
+    assert made["accepted"] >= 0.8
     assert other["refused"] - (1 - other["accepted"]) >= 0.2, "on texts of another kind it should still tell the two apart"
 
 
