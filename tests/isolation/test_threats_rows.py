@@ -90,6 +90,7 @@ def test_T22_nothing_that_was_computed_for_one_request_is_kept_for_the_next() ->
     remembering |= {name for module in modules() for name in reads(module, "functools.cache")}
 
     assert remembering <= {
+        "compaction.claim_words",  # the stem of one word
         "compaction.lexicon",  # the automaton of the shipped phrases
         "compaction.policy_document",  # the shipped policy
         "compaction.redaction.bundled",  # a rule's own pattern, compiled

@@ -43,14 +43,12 @@ def stems(read: Iterable[Token]) -> Iterable[str]:
         last = ""
         word = token.text.lower().replace("’", "'")
         if token.kind == "placeholder" or (token.kind == "chunk" and word not in COMMON and kind_of_word(word) is None):
-            yield _stem(word)
+            yield _stem(word) if word.isalpha() and len(word) <= _LONGEST_WORD else word
 
 
 @lru_cache(maxsize=20_000)
 def _stem(word: str) -> str:
     """Of a word of letters, what its forms have in common."""
-    if not word.isalpha() or len(word) > _LONGEST_WORD:
-        return word
     english, russian = _stemmers()
     stem: str = (english if word.isascii() else russian).stem_word(word)
     return stem
