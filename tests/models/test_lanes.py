@@ -336,6 +336,24 @@ async def test_an_embedder_of_two_threads_works_on_two_batches_of_one_call() -> 
         assert embedder.most_waiting == 2
 
 
+async def test_while_somebody_asks_one_of_two_workers_is_kept_for_queries() -> None:
+    embedder = TwoAtATime()
+    embedder.leave.release()
+    async with lanes_over(embedder, batch=1) as lanes:
+        await lanes.embed_query(OTHER, "alpha")
+        ingest = asyncio.create_task(lanes.embed_passages(TENANT, ["a", "bb", "ccc", "dddd"]))
+        await until(lambda: embedder.waiting == 1)
+        await asyncio.sleep(0.05)
+        assert embedder.waiting == 1
+
+        query = asyncio.create_task(lanes.embed_query(OTHER, "beta"))
+        await until(lambda: embedder.waiting == 2)
+        embedder.leave.release(100)
+
+        assert await query == HashingEmbedder().embed_query("beta")
+        assert len(await ingest) == 4
+
+
 async def test_a_failing_batch_ends_its_call_and_what_stays_in_work_of_it_is_still_reported() -> None:
     class FailsAtTheFirst(TwoAtATime):
         def embed_passages(self, texts: Sequence[str]) -> list[list[float]]:

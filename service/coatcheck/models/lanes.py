@@ -1,8 +1,9 @@
 """The embedder behind worker threads: queries pass ahead of ingest, work waits in a bounded queue, nothing waits for ever.
 
-There are as many workers as the embedder has threads, so that none of these waits for another one's text. A call for many texts
-becomes small batches, one for each worker in the queue at a time: so calls take turns, a query waits for one small batch at most,
-and a caller that leaves takes its rest along. Within a lane tenants take turns, however many calls each has.
+There are as many workers as the embedder has threads, so that none of these waits for another one's text; while somebody asks, one
+of several is kept for queries. A call for many texts becomes small batches, one for each worker in the queue at a time: so calls
+take turns, a query waits for one small batch at most, and a caller that leaves takes its rest along. Within a lane tenants take
+turns, however many calls each has.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import heapq
 import itertools
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from uuid import UUID
 from coatcheck.domain.errors import CoatcheckError, Overloaded, StageUnavailable
 from coatcheck.domain.ports import Embedder
 from coatcheck.domain.scopes import TenantScope
+from coatcheck.models.batching import batches_of, together
 from coatcheck.models.native import native
 from coatcheck.ops.progress import Piece, ProgressBoard
 from coatcheck.ops.turns import Turns
@@ -35,6 +37,8 @@ BATCH_CHARS_WHILE_ASKED = 1_000
 ASKED_RECENTLY_S = 10.0
 OFFSET_CHARS = 16_000
 """Spans of tokens come thirty times faster than vectors."""
+LOOK_S = 0.5
+"""How often a worker that is kept for queries looks whether anybody still asks."""
 CLOSE_LIMIT_S = 10.0
 
 T = TypeVar("T")
@@ -93,6 +97,8 @@ class EmbeddingLanes:
         self._closed = False
         self._in_work: list[Piece] = []
         """Once for each batch that a worker works on."""
+        self._ingesting = 0
+        """How many of those are no queries."""
         self._left_behind: set[Piece] = set()
         """Of those, the ones whose caller has left: a piece ends when the model lets go of it."""
         self._asked_at = -ASKED_RECENTLY_S
@@ -138,7 +144,7 @@ class EmbeddingLanes:
         max_texts: int,
     ) -> list[R]:
         results: dict[int, R] = {}
-        batches = _batches(texts, order, lambda: self._most_chars(max_chars), max_texts)
+        batches = batches_of(texts, order, lambda: self._most_chars(max_chars), max_texts)
 
         async def work_off(piece: Piece) -> None:
             for positions in batches:
@@ -148,13 +154,12 @@ class EmbeddingLanes:
                 piece.advance()
 
         with self._call() as piece:
-            await _together([work_off(piece) for _ in range(self._embedder.threads)])
+            await together([work_off(piece) for _ in range(self._embedder.threads)])
         return [results[position] for position in range(len(texts))]
 
     def _most_chars(self, max_chars: int) -> int:
         """Of the next batch of vectors; spans of tokens keep no query waiting."""
-        asked = time.monotonic() - self._asked_at < ASKED_RECENTLY_S
-        return BATCH_CHARS_WHILE_ASKED if asked and max_chars == BATCH_CHARS else max_chars
+        return BATCH_CHARS_WHILE_ASKED if self._is_asked() and max_chars == BATCH_CHARS else max_chars
 
     @contextmanager
     def _call(self) -> Iterator[Piece]:
@@ -223,6 +228,8 @@ class EmbeddingLanes:
             if job.future.set_running_or_notify_cancel():
                 self._finish(job)
             with self._condition:
+                self._ingesting -= job.lane is _Lane.INGEST
+                self._condition.notify()
                 self._in_work.remove(job.piece)
                 if job.piece in self._left_behind and job.piece not in self._in_work:
                     self._left_behind.discard(job.piece)
@@ -230,13 +237,25 @@ class EmbeddingLanes:
 
     def _next(self) -> _Job | None:
         with self._condition:
-            self._condition.wait_for(lambda: self._queue or self._closed)
+            while not self._closed and not self._is_due():
+                self._condition.wait(LOOK_S if self._queue else None)
             if not self._queue:
                 return None
             job = heapq.heappop(self._queue)
+            self._ingesting += job.lane is _Lane.INGEST
             self._turns[job.lane].begin(job.turn)
             self._in_work.append(job.piece)
             return job
+
+    def _is_due(self) -> bool:
+        """Whether the next job may begin: ingest leaves a worker to who asks, where there are several."""
+        if not self._queue:
+            return False
+        most = max(1, self._embedder.threads - self._is_asked())
+        return self._queue[0].lane is _Lane.QUERY or self._ingesting < most
+
+    def _is_asked(self) -> bool:
+        return time.monotonic() - self._asked_at < ASKED_RECENTLY_S
 
     def _finish(self, job: _Job) -> None:
         started = time.monotonic()
@@ -256,32 +275,3 @@ class EmbeddingLanes:
 
     def _charge(self, job: _Job, seconds: float) -> None:
         self._worked(job.tenant_id, seconds / self._embedder.threads)
-
-
-async def _together(work: Sequence[Coroutine[None, None, None]]) -> None:
-    """Runs all; the first failure, or the caller's leave, ends the others."""
-    tasks = [asyncio.ensure_future(one) for one in work]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _batches(texts: Sequence[str], order: Sequence[int], max_chars: Callable[[], int], max_texts: int) -> Iterator[list[int]]:
-    """Positions in their order, in batches of one text at least and of no more than so many characters and texts.
-
-    How many characters is asked anew for each, once the batch before it is done.
-    """
-    batch: list[int] = []
-    chars = 0
-    most = max_chars()
-    for position in order:
-        if batch and (chars + len(texts[position]) > most or len(batch) >= max_texts):
-            yield batch
-            batch, chars, most = [], 0, max_chars()
-        batch.append(position)
-        chars += len(texts[position])
-    if batch:
-        yield batch
