@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
 from coatcheck.domain.errors import GpuRefused
 from coatcheck.gpu.attention_types import FULL, LINEAR, SPARSE, sparse_as_full
 
 
+@pytest.fixture
+def _logging_as_it_comes() -> Iterator[None]:
+    """Whatever level a service of another test in this process was given."""
+    before = structlog.get_config()
+    structlog.reset_defaults()
+    yield
+    structlog.configure(**before)
+
+
+@pytest.mark.usefixtures("_logging_as_it_comes")
 def test_twelve_sparse_layers_become_full_and_the_log_says_what_that_does_not_prove() -> None:
     layers = [SPARSE if number % 4 == 3 else LINEAR for number in range(48)]
 
