@@ -204,7 +204,7 @@ async def test_a_thread_that_steps_aside_lets_others_in_and_goes_on_in_a_slot() 
     async with slots.of(LOUD) as slot:
         thread = asyncio.create_task(asyncio.to_thread(planned, slot))
         async with asyncio.timeout(10), slots.of(QUIET):
-            assert aside.is_set()
+            assert await asyncio.to_thread(aside.wait, 10)
             go_on.set()
             await asyncio.sleep(0.05)
             assert not thread.done()
