@@ -51,9 +51,11 @@ class Planning:
             """A model's silence is no standstill of planning: the model's own stage reports it."""
             nonlocal piece
             piece.withdraw()
-            with slot.aside():
-                yield
-            piece = self._progress.begin(STAGE)
+            try:
+                with slot.aside():
+                    yield
+            finally:  # also where the model failed: planning goes on without it
+                piece = self._progress.begin(STAGE)
 
         try:
             return self._planner.plan(dataclasses.replace(request, budget=dataclasses.replace(request.budget, aside=aside)))
