@@ -131,16 +131,20 @@ async def test_a_slot_that_is_handed_over_to_somebody_who_leaves_goes_on_to_the_
         pass
 
 
-async def having_had(clock: Clock, slots: FairSlots, owner: UUID, seconds: float) -> None:
-    async with slots.of(owner):
+async def have(clock: Clock, work: Work, owner: UUID, seconds: float) -> None:
+    async with work.slots.of(owner):
         clock.now += seconds
+
+
+async def where_loud_has_had(seconds: float, clock: Clock) -> Work:
+    work = Work(FairSlots(2, clock))
+    await have(clock, work, LOUD, seconds)
+    return work
 
 
 async def test_who_has_had_much_gives_way_to_the_young_piece_of_who_has_had_little() -> None:
     clock = Clock()
-    slots = FairSlots(2, clock)
-    work = Work(slots)
-    await having_had(clock, slots, LOUD, 3)
+    work = await where_loud_has_had(3, clock)
 
     await work.ask(QUIET, 1)
     await work.ask(LOUD, 1)
@@ -154,9 +158,7 @@ async def test_who_has_had_much_gives_way_to_the_young_piece_of_who_has_had_litt
 
 async def test_a_piece_that_is_not_young_any_more_keeps_nobody_waiting() -> None:
     clock = Clock()
-    slots = FairSlots(2, clock)
-    work = Work(slots)
-    await having_had(clock, slots, LOUD, 3)
+    work = await where_loud_has_had(3, clock)
 
     await work.ask(QUIET, 1)
     await work.ask(LOUD, 1)
@@ -169,10 +171,8 @@ async def test_a_piece_that_is_not_young_any_more_keeps_nobody_waiting() -> None
 
 async def test_equals_do_not_give_way_to_one_another() -> None:
     clock = Clock()
-    slots = FairSlots(2, clock)
-    work = Work(slots)
-    await having_had(clock, slots, LOUD, 3)
-    await having_had(clock, slots, QUIET, 2)
+    work = await where_loud_has_had(3, clock)
+    await have(clock, work, QUIET, 2)
 
     await work.ask(QUIET, 1)
     await work.ask(LOUD, 1)

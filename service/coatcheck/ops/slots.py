@@ -2,7 +2,7 @@
 
 While others have asked within the last seconds, an owner holds its share of the slots at most, so that who asks seldom finds one
 free; alone it has them all. And while a piece of somebody who has had little of late is young, nobody who has had much more is
-handed another: cores are shared also by those who hold slots, and who asks seldom is to work nearly as if it were alone.
+handed another: those who hold slots share the cores too, and who asks seldom is to wait little.
 Whoever waits is served in the order of ``Turns``: one between two of anybody else's.
 """
 
