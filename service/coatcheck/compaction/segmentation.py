@@ -14,7 +14,8 @@ from coatcheck.domain.placeholders import PLACEHOLDER
 from coatcheck.domain.segments import SEGMENT_MAX_CHARS
 
 _BLOCK_LINE = re.compile(r"^(?:```|~~~|#{1,6} |diff --git )", re.MULTILINE)
-_SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]{0,3}\s+|[。！？｡]+[”’」』）]*\s*")
+SENTENCE_END = r"[.!?…][\"'”’»)\]]{0,3}\s+|[。！？｡]+[”’」』）]*\s*"
+_SENTENCE_END = re.compile(SENTENCE_END)
 _WORD_END = re.compile(r"\s+|[,;}\])>，；、]+")
 
 _EARLIEST = 0.6

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_END = re.compile(r"[.!?…][\"'”’»)\]]{0,3}\s+|[。！？｡]+[”’」』）]*\s*|\n\s*")
+from coatcheck.compaction.segmentation import SENTENCE_END
+
+_END = re.compile(rf"{SENTENCE_END}|\n\s*")
 
 Span = tuple[int, int]
 
