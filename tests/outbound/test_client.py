@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 
 import pytest
 
 from coatcheck.domain.errors import OutboundFailed, OutboundRefused
 from coatcheck.outbound.client import Outbound
 from coatcheck.outbound.guard import Allowance
-from tests.outbound.network import WebServer, web_server
+from tests.outbound.network import WebServer
 
 LOCAL = Allowance(loopback=True)
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[WebServer]:
-    async with web_server() as made:
-        made.says(b'{"keys": []}')
-        yield made
 
 
 def resolving(*answers: list[str]) -> Outbound:

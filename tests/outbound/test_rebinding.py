@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,17 +13,10 @@ import pytest
 from coatcheck.domain.errors import OutboundFailed, OutboundRefused
 from coatcheck.outbound.client import Outbound
 from coatcheck.outbound.guard import Allowance
-from tests.outbound.network import WebServer, web_server
+from tests.outbound.network import WebServer
 
 HOST = "rebinding.example"
 LOCAL = Allowance(loopback=True)
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[WebServer]:
-    async with web_server() as made:
-        made.says(b'{"keys": []}')
-        yield made
 
 
 @dataclass(slots=True)
