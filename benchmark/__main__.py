@@ -1,4 +1,4 @@
-"""``python -m benchmark NAME [--json OUT] [--plot OUT.png]``; ``all`` runs what needs neither data nor a model server."""
+"""``python -m benchmark NAME [--json [OUT]] [--plot OUT.png]``; ``all`` runs what needs neither data nor a model server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Protocol, cast
 
 from rich.console import Console
 
-from benchmark.report import Report, show, write_json
+from benchmark.report import Report, json_text, show
 from coatcheck.ops import garbage
 
 BENCHMARKS = {
@@ -29,6 +29,7 @@ BENCHMARKS = {
     "start": "what the command and the service import, and the time until ready",
 }
 _NEED_DATA = ("recall", "reduction")
+_STDOUT = Path("-")
 _PAGE_WIDTH = 132
 """Where nobody watches a terminal."""
 
@@ -52,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if first.plot is not None and find_spec("matplotlib") is None:
         print("--plot needs matplotlib: install the extra 'bench'.", file=sys.stderr)
         return 2
-    console = Console() if sys.stdout.isatty() else Console(width=_PAGE_WIDTH)
+    out = sys.stderr if first.json == _STDOUT else sys.stdout
+    console = Console(file=out, width=None if out.isatty() else _PAGE_WIDTH)
     for name, module in runs:
         console.rule(f"{name}: {BENCHMARKS[name]}", align="left")
         report = module.run(options[name])
@@ -65,8 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _write(report: Report, options: argparse.Namespace, suffix: str | None) -> None:
     json_out, plot_out = _with_suffix(options.json, suffix), _with_suffix(options.plot, suffix)
-    if json_out is not None:
-        write_json(report, json_out)
+    if options.json == _STDOUT:
+        sys.stdout.write(json_text(report))
+    elif json_out is not None:
+        json_out.write_text(json_text(report), encoding="utf-8")
     if plot_out is not None and report.picture is not None:
         from benchmark.plots import draw
 
@@ -90,7 +94,14 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", choices=[*BENCHMARKS, "all"], metavar="NAME")
-    parser.add_argument("--json", type=Path, metavar="OUT", help="write the results as JSON")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        nargs="?",
+        const=_STDOUT,
+        metavar="OUT",
+        help="write the results as JSON; without OUT to standard output, and the tables to standard error",
+    )
     parser.add_argument("--plot", type=Path, metavar="OUT.png", help="draw the results (needs the extra 'bench')")
     return parser
 

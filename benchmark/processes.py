@@ -36,7 +36,7 @@ class Served:
 def seconds_of(arguments: Sequence[str], folder: Path) -> float:
     """Runs ``python ARGUMENTS`` to its end. Raises CalledProcessError when it fails."""
     start = perf_counter()
-    subprocess.run([sys.executable, *arguments], cwd=folder, check=True, capture_output=True)
+    subprocess.run([sys.executable, *arguments], cwd=folder, check=True, capture_output=True, env=_environment(folder))
     return perf_counter() - start
 
 
@@ -47,7 +47,14 @@ def command(*arguments: str) -> list[str]:
 
 def imported_by(arguments: Sequence[str], folder: Path) -> set[str]:
     """The modules that ``python ARGUMENTS`` imports, by -X importtime."""
-    done = subprocess.run([sys.executable, "-X", "importtime", *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *arguments],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        text=True,
+        env=_environment(folder),
+    )
     return set(_IMPORTED.findall(done.stderr))
 
 
@@ -55,7 +62,7 @@ def imported_by(arguments: Sequence[str], folder: Path) -> set[str]:
 def serving(folder: Path, settings: Mapping[str, str], import_log: Path | None = None) -> Iterator[Served]:
     """``coatcheck serve --embedded`` on a data directory, ready; asked to stop at the end.
 
-    The settings go in by a file, so that nothing of this process's environment need be copied. Raises RuntimeError when it
+    The settings go in by a file: its environment is this process's but for the bytecode's place. Raises RuntimeError when it
     ends, or does not become ready in time.
     """
     (folder / "settings.env").write_text(
@@ -71,6 +78,7 @@ def serving(folder: Path, settings: Mapping[str, str], import_log: Path | None =
             cwd=folder,
             stdout=subprocess.DEVNULL,
             stderr=errors,
+            env=_environment(folder),
         )
         try:
             url = _ready(process, data_dir, log)
@@ -104,6 +112,12 @@ def cpu_s(pid: int) -> float:
     """Seconds of processor time that the process has used, in user and kernel mode (proc(5), stat)."""
     after_name = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """As here, with compiled modules kept in the folder: from the second start on nothing is compiled, as where a user runs it."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
 
 
 def _ready(process: subprocess.Popen[bytes], data_dir: Path, log: Path) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -67,9 +66,9 @@ class Report:
         }
 
 
-def write_json(report: Report, path: Path) -> None:
-    """Writes the report with its environment."""
-    path.write_text(json.dumps(report.as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+def json_text(report: Report) -> str:
+    """The report with its environment."""
+    return json.dumps(report.as_json(), indent=2, ensure_ascii=False) + "\n"
 
 
 def show(report: Report, console: Console) -> None:

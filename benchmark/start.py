@@ -30,6 +30,7 @@ def run(options: argparse.Namespace) -> Report:
         by_help = imported_by(command("--help"), folder)
         with serving(folder, settings) as served:
             first_s = served.ready_s
+        seconds_of(BARE, folder)
         seconds: dict[str, list[float]] = {"bare import": [], "ready": [], "help": [], "bare python": []}
         for _ in range(options.rounds):
             seconds["bare import"].append(seconds_of(BARE, folder))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmark.report import Report, Table, rounded, show, write_json
+from benchmark.report import Report, Table, json_text, rounded, show
 
 
 def report() -> Report:
@@ -19,10 +19,9 @@ def report() -> Report:
     )
 
 
-def test_the_json_names_environment_corpus_settings_revisions_and_results(tmp_path: Path) -> None:
-    write_json(report(), tmp_path / "out.json")
+def test_the_json_names_environment_corpus_settings_revisions_and_results() -> None:
+    written = json.loads(json_text(report()))
 
-    written = json.loads((tmp_path / "out.json").read_text())
     assert written["results"] == {"ours": {"ms": 1.2}}
     assert written["settings"] == {"rounds": 3}
     assert written["corpus"] == {"sha256": "ab"}
@@ -30,10 +29,9 @@ def test_the_json_names_environment_corpus_settings_revisions_and_results(tmp_pa
     assert {"python", "cpus", "packages", "measured_at"} <= set(written["environment"])
 
 
-def test_the_json_names_neither_this_machine_nor_a_path_of_it(tmp_path: Path) -> None:
-    write_json(report(), tmp_path / "out.json")
+def test_the_json_names_neither_this_machine_nor_a_path_of_it() -> None:
+    text = json_text(report())
 
-    text = (tmp_path / "out.json").read_text()
     assert socket.gethostname() not in text
     assert str(Path.cwd()) not in text
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     import httpx
 
 
+WARM_AFTER_S = 0.5
+"""Importing a model's library keeps the interpreter busy, and the first answer waiting."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -61,6 +64,13 @@ def serve(settings: Settings) -> None:
     asyncio.run(_serve(settings))
 
 
+async def _warm(app: App) -> None:
+    """Loads the models when whoever waits for the service has been told that it is ready; what lives then is there to stay."""
+    await asyncio.sleep(WARM_AFTER_S)
+    await app.models.warm()
+    garbage.settle()
+
+
 async def _serve(settings: Settings) -> None:
     import uvicorn
 
@@ -74,8 +84,7 @@ async def _serve(settings: Settings) -> None:
                 host, port = self.servers[0].sockets[0].getsockname()[:2]
                 app.directory.publish_url(f"http://{f'[{host}]' if ':' in host else host}:{port}")
                 log.info("serving", port=port)
-                garbage.settle()
-                self.warming = asyncio.create_task(app.models.warm())
+                self.warming = asyncio.create_task(_warm(app))
 
             @contextlib.contextmanager
             def capture_signals(self) -> Iterator[None]:
