@@ -14,8 +14,8 @@ from tests.faults.served import Service, service
 from tests.isolation.neighbours import Times, works
 
 PERIOD_S = 0.5
-TURNS = 12
-ROUNDS = 2
+TURNS = 30
+ROUNDS = 3
 LOUD = 10
 """So many times the victim's own load, in loops of the same period."""
 WARM_TURNS = 5

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from uuid import UUID
 
 import pytest
 
-from coatcheck.ops.slots import FORGOTTEN_S, HALF_LIFE_S, RECENT_S, YOUNG_S, FairSlots, Had, Slot
+from coatcheck.ops.slots import FORGOTTEN_S, HALF_LIFE_S, RECENT_S, SOON_S, YOUNG_S, FairSlots, Had, Slot
 
 LOUD, QUIET = UUID(int=1), UUID(int=2)
 
 
 class Clock:
-    now = 0.0
+    """Goes as clocks do, and is put forward."""
+
+    ahead = 0.0
 
     def __call__(self) -> float:
-        return self.now
+        return time.monotonic() + self.ahead
 
 
 class Work:
@@ -84,7 +87,7 @@ async def test_a_share_that_nobody_asks_for_any_more_is_the_others() -> None:
     work.leave.release()
     await settle()
 
-    clock.now += RECENT_S + 1
+    clock.ahead += RECENT_S + 1
     await work.ask(LOUD, 3)
 
     assert work.inside == [LOUD] * 2
@@ -133,7 +136,7 @@ async def test_a_slot_that_is_handed_over_to_somebody_who_leaves_goes_on_to_the_
 
 async def have(clock: Clock, work: Work, owner: UUID, seconds: float) -> None:
     async with work.slots.of(owner):
-        clock.now += seconds
+        clock.ahead += seconds
 
 
 async def where_loud_has_had(seconds: float, clock: Clock) -> Work:
@@ -150,9 +153,28 @@ async def test_who_has_had_much_gives_way_to_the_young_piece_of_who_has_had_litt
     await work.ask(LOUD, 1)
     assert work.inside == [QUIET]
     work.leave.release()
-    await settle()
+    clock.ahead += SOON_S
+    await asyncio.sleep(2 * SOON_S)
 
     assert work.inside == [LOUD]
+    await work.end()
+
+
+async def test_who_comes_back_at_once_finds_nobody_who_has_had_much_more_at_work() -> None:
+    clock = Clock()
+    work = await where_loud_has_had(3, clock)
+    await work.ask(QUIET, 1)
+    await work.ask(LOUD, 1)
+
+    work.leave.release()
+    clock.ahead += SOON_S / 2
+    await settle()
+    assert work.inside == []
+    await work.ask(QUIET, 1)
+    clock.ahead += SOON_S
+    await asyncio.sleep(2 * SOON_S)
+
+    assert work.inside == [QUIET]
     await work.end()
 
 
@@ -162,7 +184,7 @@ async def test_a_piece_that_is_not_young_any_more_keeps_nobody_waiting() -> None
 
     await work.ask(QUIET, 1)
     await work.ask(LOUD, 1)
-    clock.now += YOUNG_S
+    clock.ahead += YOUNG_S
     await asyncio.sleep(2 * YOUNG_S)  # nobody asks and nobody leaves: the slots look again by themselves
 
     assert work.inside == [QUIET, LOUD]

@@ -28,6 +28,8 @@ MUCH_MORE, SLACK_S = 2.0, 0.05
 FORGOTTEN_S = 0.001
 LOOK_S = 1.0
 """How often a thread that waits for its slot looks whether the loop that hands it out has gone."""
+SOON_S = 0.005
+"""Within it whoever has ended a piece comes with the next one of the same request, and is not to find the other at work."""
 YOUNG_S = 0.1
 """A piece that takes longer is no reason any more to keep others waiting, whatever it waits for itself."""
 
@@ -80,6 +82,8 @@ class FairSlots:
         self._numbers = itertools.count()
         self._held: dict[UUID, list[float]] = {}
         """By owner, when each of its pieces began."""
+        self._left: dict[UUID, float] = {}
+        """By owner that holds none, when its last piece ended."""
         self._waiting: list[tuple[int, int, UUID, asyncio.Future[float]]] = []
         self._timer: asyncio.TimerHandle | None = None
 
@@ -112,11 +116,13 @@ class FairSlots:
         self._held[owner].remove(began)
         if not self._held[owner]:
             del self._held[owner]
+            self._left[owner] = now
         self._hand_out()
 
     def _hand_out(self) -> None:
         """Gives free slots to those whose turn it is, who hold less than their share and have to give way to nobody."""
         now = self._now()
+        self._left = {owner: at for owner, at in self._left.items() if now - at < SOON_S and owner not in self._held}
         passed: list[tuple[int, int, UUID, asyncio.Future[float]]] = []
         gave_way = False
         while self._waiting and sum(map(len, self._held.values())) < self._slots:
@@ -134,15 +140,13 @@ class FairSlots:
         for one in passed:
             heapq.heappush(self._waiting, one)
         if gave_way and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(YOUNG_S, self._on_timer)
+            self._timer = asyncio.get_running_loop().call_later(SOON_S if self._left else YOUNG_S, self._on_timer)
 
     def _gives_way(self, owner: UUID, now: float) -> bool:
-        """To a young piece of somebody who has had much less."""
+        """To somebody who has had much less, and whose piece is young or who will be back at once with the next one."""
         had = self._had.of(owner, now)
-        return any(
-            other != owner and max(began) > now - YOUNG_S and had > MUCH_MORE * self._had.of(other, now) + SLACK_S
-            for other, began in self._held.items()
-        )
+        young = [other for other, began in self._held.items() if max(began) > now - YOUNG_S]
+        return any(other != owner and had > MUCH_MORE * self._had.of(other, now) + SLACK_S for other in (*young, *self._left))
 
     def _on_timer(self) -> None:
         self._timer = None
