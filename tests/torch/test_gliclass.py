@@ -183,6 +183,21 @@ def test_weights_that_are_lost_are_refused_instead_of_made_up(trained: Path, tmp
         GliclassRouter(tmp_path / "lossy")
 
 
+def test_weights_that_somebody_quantised_are_refused_instead_of_read_without_their_scales(trained: Path, tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(trained, tmp_path / "eight-bits")
+    weights = load_file(trained / "model.safetensors")
+    name = next(name for name in weights if "classes_projector" in name and weights[name].dim() == 2)
+    for dtype in (torch.float8_e4m3fn, torch.int8):
+        changed = {**weights, name: weights[name].to(dtype), f"{name}_scale": torch.ones(1)}
+        save_file(changed, tmp_path / "eight-bits" / "model.safetensors", {"format": "pt"})
+
+        with pytest.raises(StageUnavailable, match="quantised"):
+            GliclassRouter(tmp_path / "eight-bits")
+
+
 def test_pickled_weights_are_not_read(trained: Path, tmp_path: Path) -> None:
     import torch
     from safetensors.torch import load_file

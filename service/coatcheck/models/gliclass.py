@@ -7,7 +7,7 @@ the parts. So what one part holds counts for the whole, and parts that disagree 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from coatcheck.compaction import segmentation
 from coatcheck.domain.budgets import Budget
 from coatcheck.domain.errors import StageUnavailable
 from coatcheck.models import gliclass_loading
+from coatcheck.models.gliclass_loading import Loaded
 from coatcheck.models.native import native
 
 STAGE = "router"
@@ -28,12 +29,15 @@ _TRIES = 4
 class GliclassRouter:
     """Router port. Loads when it is made. Raises StageUnavailable, also for what it could only read in part."""
 
-    def __init__(self, folder: Path, *, revision: str = "") -> None:
+    def __init__(
+        self, folder: Path, *, revision: str = "", load: Callable[[Path], Loaded] = gliclass_loading.load
+    ) -> None:  # fmt: skip
+        """``load`` also says where the model runs: where it put it."""
         from gliclass import ZeroShotClassificationPipeline
 
         self.revision = revision or folder.name
         with native(STAGE):
-            loaded = gliclass_loading.load(folder)
+            loaded = load(folder)
             self._tokenizer = loaded.tokenizer
             self._max_tokens = loaded.max_tokens
             self._max_labels = loaded.max_labels
@@ -43,7 +47,7 @@ class GliclassRouter:
                 loaded.tokenizer,
                 max_length=loaded.max_tokens,
                 classification_type=loaded.classification,
-                device="cpu",
+                device=loaded.model.device,
                 progress_bar=False,
             ).pipe
 

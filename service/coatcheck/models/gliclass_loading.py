@@ -7,7 +7,7 @@ without an error (measured).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,14 @@ from coatcheck.models import torch_runtime
 MAX_TOKENS = 1_024
 """Of an input of a model without positions of its own (T5): what the library reads."""
 _CONFIG_BYTES = 1024 * 1024
+_STORED = frozenset({"F64", "F32", "F16", "BF16", "I64", "I32", "BOOL"})
+"""Types of tensors that stand for themselves. The library reads others as well, and leaves out the scales that belong to them."""
 _TIED = ("shared.weight", "embed_tokens.weight")
 """One matrix under two names in the family of T5."""
+
+
+Filled = Callable[[Path, Any], Any]
+"""Makes the model of a folder by its configuration, with its weights, where it will run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +43,20 @@ class Loaded:
     """``multi-label``: each label by itself; ``single-label``: shares of one. As the checkpoint was trained."""
 
 
-def load(folder: Path) -> Loaded:
-    """Asks no network and runs nothing of the folder. Raises StageUnavailable."""
+def load(folder: Path, filled: Filled | None = None) -> Loaded:
+    """Asks no network and runs nothing of the folder. Raises StageUnavailable, and what ``filled`` raises."""
     with torch_runtime.loading():
-        return _loaded(folder)
+        return _loaded(folder, filled or in_float32)
 
 
-def _loaded(folder: Path) -> Loaded:
-    import torch
-    from gliclass import GLiClassModel, GLiClassModelConfig
+def _loaded(folder: Path, filled: Filled) -> Loaded:
+    from gliclass import GLiClassModelConfig
     from transformers import AutoTokenizer
 
     _check_config(folder)
     config = GLiClassModelConfig.from_pretrained(folder, local_files_only=True)
     config.encoder_model_name = str(folder)  # the library looks for adapters there, and fails where it is None
-    model, report = GLiClassModel.from_pretrained(
-        folder, config=config, local_files_only=True, use_safetensors=True, dtype=torch.float32, output_loading_info=True
-    )
-    _mend_tied(model, folder)
-    lost = [name for name in report["missing_keys"] if not _is_tied(model, name)]
-    if lost or report["mismatched_keys"]:
-        raise StageUnavailable(f"The router's checkpoint lacks weights, such as {next(iter(lost), 'those of another shape')}.")
+    model = filled(folder, config)
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     _check_tokenizer(tokenizer, config)
     special = {*tokenizer.all_special_ids, *tokenizer.get_added_vocab().values()} - {tokenizer.unk_token_id}
@@ -69,6 +68,22 @@ def _loaded(folder: Path) -> Loaded:
         frozenset(special),
         "single-label" if config.problem_type == "single_label_classification" else "multi-label",
     )
+
+
+def in_float32(folder: Path, config: Any) -> Any:
+    """The model with the weights of the folder, whatever type they are stored in."""
+    import torch
+    from gliclass import GLiClassModel
+
+    _check_types(folder)
+    model, report = GLiClassModel.from_pretrained(
+        folder, config=config, local_files_only=True, use_safetensors=True, dtype=torch.float32, output_loading_info=True
+    )
+    _mend_tied(model, folder)
+    lost = [name for name in report["missing_keys"] if not _is_tied(model, name)]
+    if lost or report["mismatched_keys"]:
+        raise StageUnavailable(f"The router's checkpoint lacks weights, such as {next(iter(lost), 'those of another shape')}.")
+    return model
 
 
 def _check_config(folder: Path) -> None:
@@ -88,6 +103,14 @@ def _check_config(folder: Path) -> None:
     encoder = config.get("encoder_config")
     if not isinstance(encoder, dict) or encoder.get("model_type", "deberta-v2") not in CONFIG_MAPPING:
         raise StageUnavailable("The encoder of the router's checkpoint is of no known kind.")
+
+
+def _check_types(folder: Path) -> None:
+    with _tensors(folder) as tensors:
+        for name, file in tensors.items():
+            stored = file.get_slice(name).get_dtype()
+            if stored not in _STORED:
+                raise StageUnavailable(f"The router's checkpoint has {name} in {stored}: name the one that it was quantised from.")
 
 
 def _check_tokenizer(tokenizer: Any, config: Any) -> None:
