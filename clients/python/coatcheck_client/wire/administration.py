@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from coatcheck_client.wire.base import Label, Moment, Request, Response, WarningOut
+from coatcheck_client.wire.base import Flag, Label, Moment, Request, Response, WarningOut
 
 
 class JobOut(Response):
@@ -34,11 +34,11 @@ class FindingOut(Response):
 
 
 class ScanRequest(Request):
-    index: bool = True
+    index: Flag = True
 
 
 class RepairRequest(Request):
-    index: bool = True
+    index: Flag = True
 
 
 class KeyCreate(Request):

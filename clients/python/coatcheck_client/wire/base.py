@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, Strict, WithJsonSchema
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
 
@@ -39,6 +39,12 @@ Query = Annotated[
 """What is asked for, in any code points: it may be pasted from wherever the text in question was broken."""
 Focus = Annotated[str, PlainValidator(_any_str), _of_length(0, 300), WithJsonSchema({"type": "string", "maxLength": 300})]
 """What the handoff's lines should be about, in any code points."""
+
+
+Whole = Annotated[int, Strict()]
+Number = Annotated[float, Strict()]
+Flag = Annotated[bool, Strict()]
+"""In a request ``true`` is no number and "no" is no flag: what was meant is asked for, not guessed."""
 
 
 def _in_utc(value: datetime) -> datetime:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from coatcheck_client.wire.base import AnyText, Request, Response, SessionName
+from coatcheck_client.wire.base import AnyText, Flag, Number, Request, Response, SessionName
 
 MAX_SOURCES = 500
 
@@ -38,7 +38,7 @@ class CacheCircumstances(Request):
     """``principal``, ``team:<id>`` or ``tenant``."""
     prompt: AnyText | list[Any]
     """The final prompt: a text, or messages."""
-    semantic: bool = False
+    semantic: Flag = False
     """Whether the prompt may also be compared by meaning, where the service allows it."""
 
 
@@ -52,7 +52,7 @@ class CacheStore(CacheCircumstances):
     answer: AnyText | dict[str, Any] | list[Any]
     scope: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
     """``scope`` of the look-up that came before the answer: what has changed since then makes the answer nobody's."""
-    ttl_s: float | None = Field(default=None, gt=0, le=31_536_000)
+    ttl_s: Number | None = Field(default=None, gt=0, le=31_536_000)
 
 
 class CacheProvenance(Response):

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from coatcheck_client.wire.base import AnyText, Focus, Moment, Request, Response, SessionName, WarningOut
+from coatcheck_client.wire.base import AnyText, Focus, Moment, Request, Response, SessionName, WarningOut, Whole
 
 
 class WindowIn(Request):
@@ -26,7 +26,7 @@ class CompactionRequest(Request):
     window: WindowIn
     visibility: str | None = None
     parent_manifest_id: UUID | None = None
-    max_handoff_chars: int = Field(default=1_900, ge=600, le=4_000)
+    max_handoff_chars: Whole = Field(default=1_900, ge=600, le=4_000)
     focus: Focus | None = None
 
 

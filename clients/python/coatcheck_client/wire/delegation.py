@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from coatcheck_client.wire.base import Label, Request, Response
+from coatcheck_client.wire.base import Label, Request, Response, Whole
 
 DoorName = Literal["api", "mcp", "gateway"]
 MAX_LIFE_S = 24 * 3_600
@@ -21,7 +21,7 @@ class DelegationCreate(Request):
     audience: Annotated[list[DoorName], Field(min_length=1, max_length=3)]
     operations: Annotated[list[str], Field(min_length=1, max_length=50)]
     sessions: Annotated[list[UUID] | None, Field(min_length=1, max_length=200)] = None
-    expires_in_s: Annotated[int | None, Field(ge=1, le=MAX_LIFE_S)] = None
+    expires_in_s: Annotated[Whole | None, Field(ge=1, le=MAX_LIFE_S)] = None
     """An hour where it is left out, or as long as the maker's own credential lasts."""
 
 

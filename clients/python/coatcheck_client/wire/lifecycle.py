@@ -8,11 +8,11 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from coatcheck_client.wire.base import Request, Response
+from coatcheck_client.wire.base import Number, Request, Response, Whole
 
-Rate = Annotated[float, Field(ge=1e-6, le=1e12, allow_inf_nan=False)]
+Rate = Annotated[Number, Field(ge=1e-6, le=1e12, allow_inf_nan=False)]
 """For a minute. One that is smaller still is a lock-out by another name, and its arithmetic leaves the numbers."""
-Count = Annotated[int, Field(ge=0, le=2**62)]
+Count = Annotated[Whole, Field(ge=0, le=2**62)]
 
 
 class TenantLimits(Request):
@@ -79,7 +79,7 @@ class VerifiedOut(Response):
     valid: bool
 
 
-Days = Annotated[int, Field(ge=1, le=36_500)]
+Days = Annotated[Whole, Field(ge=1, le=36_500)]
 
 
 class RetentionPolicy(Request):

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from coatcheck_client.wire.base import AnyText, Moment, Query, Request, Response, RoleName, SessionName, WarningOut
+from coatcheck_client.wire.base import AnyText, Moment, Query, Request, Response, RoleName, SessionName, WarningOut, Whole
 
 
 class RecallRequest(Request):
@@ -16,8 +16,8 @@ class RecallRequest(Request):
 
     query: Query
     session: SessionName | None = None
-    top_k: int = Field(default=5, ge=1, le=50)
-    max_chars: int = Field(default=8_000, ge=200, le=200_000)
+    top_k: Whole = Field(default=5, ge=1, le=50)
+    max_chars: Whole = Field(default=8_000, ge=200, le=200_000)
     representation: Literal["exact", "reduced"] = "exact"
     roles: list[RoleName] | None = Field(default=None, max_length=20)
     since: Moment | None = None
