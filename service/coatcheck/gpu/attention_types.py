@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import structlog
 
 from coatcheck.domain.errors import GpuRefused
 
@@ -15,7 +14,8 @@ NOT_PROVEN = (
     "before trusting one."
 )
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
+"""The standard library's: this runs in model servers, which have no structlog."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,5 +38,5 @@ def sparse_as_full(layer_types: Sequence[str]) -> Override:
     changed = tuple(layer for layer, kind in enumerate(layer_types) if kind == SPARSE)
     if not changed:
         raise GpuRefused(f"No layer is of the type {SPARSE}: there is nothing to override.")
-    log.warning("attention types overridden", of=SPARSE, to=FULL, layers=list(changed), not_proven=NOT_PROVEN)
+    log.warning("attention types overridden: %s called %s in %d layers. %s", SPARSE, FULL, len(changed), NOT_PROVEN)
     return Override(tuple(FULL if kind == SPARSE else kind for kind in layer_types), changed)
