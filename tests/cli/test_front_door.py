@@ -35,7 +35,7 @@ GROUPS = {
     "teams": {"create", "list", "members", "join", "leave", "delete"},
     "issuers": {"create", "list", "delete"},
     "delegations": {"create", "list", "revoke"},
-    "gpu": {"status", "budget", "compile", "plan"},
+    "gpu": {"status", "budget", "compile", "plan", "plugin"},
     "models": {"status", "warm", "list", "pull", "verify"},
 }
 

@@ -46,7 +46,7 @@ MADE_AT_IMPORT = {
     "Anthropic", "APIRouter", "ARRAY", "BatchLimits", "bulk.insert", "bulk.unnested", "bytes", "chr", "datetime", "Decision",
     "Depends", "dict.fromkeys", "enumerate", "Field", "float", "frozenset", "IndexedField",
     "ipaddress.ip_network", "ipaddress.IPv6Network",
-    "json.JSONEncoder", "MappingProxyType",
+    "json.JSONEncoder", "logging.getLogger", "MappingProxyType",
     "models.StrictModeConfig", "NewType", "OpenAIChat", "OpenAIResponses", "PackagedModel", "Path", "postgresql.dialect",
     "Prefixes", "Query", "Question", "range", "re.compile", "regex.compile", "reversed", "sorted",
     "sa.CheckConstraint", "sa.Column", "sa.ForeignKey",

@@ -143,6 +143,25 @@ def gpu_budget(
         raise typer.Exit(1)
 
 
+@gpu.command(name="plugin")
+def gpu_plugin(
+    load: Annotated[bool, typer.Option("--load", help="Import what the plugin waits for, which takes seconds.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say what the vLLM plugin finds to change beside this Python. Exits with 1 where no vLLM is installed.
+
+    Where vLLM is installed without this command's own needs: python -m coatcheck.gpu.vllm
+    """
+    from coatcheck.gpu.vllm.asking import as_values, asked
+
+    report = asked(load=load)
+    places = [(part, place) for part in report.parts for place in part.places]
+    lines = [f"{part.name}: {place.module}: {place.state} ({place.detail})" for part, place in places]
+    output.show(as_values(report), as_json, f"vLLM: {report.vllm or 'not installed'}", *lines)
+    if report.vllm is None:
+        raise typer.Exit(1)
+
+
 def _json_of(path: Path) -> object:
     import json
 
