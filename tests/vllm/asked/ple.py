@@ -1,4 +1,4 @@
-"""Loads a whole table through vLLM's own loader of per-layer embeddings, without the plugin and with it, and prints what came of it.
+"""Loads a whole table through vLLM's own loader of per-layer embeddings, without the plugin and with it.
 
 Class, loader and partitioned copy are vLLM's; only what its constructors want of a distributed group is put in by hand.
 """

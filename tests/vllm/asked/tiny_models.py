@@ -53,8 +53,8 @@ def _llama(tokenizer: Any) -> Any:
 
     torch.manual_seed(7)
     config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=4_096, bos_token_id=0, eos_token_id=1,
+        vocab_size=len(tokenizer), hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=1, max_position_embeddings=4_096, bos_token_id=0, eos_token_id=1,
     )  # fmt: skip
     return LlamaForCausalLM(config).to(torch.bfloat16)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
-import logging
+from contextlib import suppress
 
 from coatcheck.gpu.vllm.parts import Report, State
 from coatcheck.gpu.vllm.plugin import armed
-
-log = logging.getLogger("vllm.coatcheck")
+from coatcheck.gpu.vllm.saying import say_nothing
 
 
 def asked(*, load: bool) -> Report:
@@ -17,6 +16,7 @@ def asked(*, load: bool) -> Report:
 
     That takes seconds. A module that cannot be imported here (many of vLLM's want a GPU) goes on waiting.
     """
+    say_nothing()
     plugin = armed()
     if load:
         for part in plugin.report().parts:
@@ -48,8 +48,6 @@ def as_values(report: Report) -> dict[str, object]:
 
 
 def _import(name: str) -> None:
-    try:
+    # What a module of somebody else's raises while it runs is anybody's guess; the report says that it still waits.
+    with suppress(Exception):
         importlib.import_module(name)
-    except Exception as error:
-        # What a module of somebody else's raises while it runs is anybody's guess; the report is about the others too.
-        log.info("coatcheck: %s cannot be imported here: %s", name, type(error).__name__)

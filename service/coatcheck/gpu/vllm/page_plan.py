@@ -7,7 +7,6 @@ whole blocks: under an NVFP4 cache that may be thousands of tokens, which nothin
 from __future__ import annotations
 
 import functools
-import logging
 from types import ModuleType
 from typing import Any
 
@@ -15,11 +14,10 @@ from coatcheck.domain.errors import GpuRefused
 from coatcheck.gpu.nvfp4.model_config import planned
 from coatcheck.gpu.nvfp4.planner import KvFormat
 from coatcheck.gpu.vllm.parts import Outcome, Part, State
+from coatcheck.gpu.vllm.saying import say
 
 MODULE = "vllm.platforms.interface"
 CLASS, METHOD = "Platform", "_align_hybrid_block_size"
-
-log = logging.getLogger("vllm.coatcheck")
 
 
 def part() -> Part:
@@ -45,11 +43,10 @@ def _apply(module: ModuleType) -> Outcome:
 
 def _say(vllm_config: Any) -> None:
     cache = vllm_config.cache_config
-    log.info(
-        "coatcheck page-plan: blocks of %s tokens in %s (%s). Prompts that share fewer tokens find nothing in the prefix cache.",
-        f"{cache.block_size:,}",
-        cache.cache_dtype,
-        _least(vllm_config.model_config, str(cache.cache_dtype)),
+    least = _least(vllm_config.model_config, str(cache.cache_dtype))
+    say(
+        f"page-plan: blocks of {cache.block_size:,} tokens in {cache.cache_dtype} ({least}). Prompts that share fewer tokens find "
+        "nothing in the prefix cache."
     )
 
 

@@ -49,16 +49,16 @@ def part() -> Part:
 
 def _apply(module: ModuleType) -> Outcome:
     found = getattr(module, CLASS, None)
-    load = getattr(found, "load_weights", None)
-    if not isinstance(found, type) or not callable(load):
+    original = getattr(found, "load_weights", None)
+    if not isinstance(found, type) or not callable(original):
         return Outcome(State.UNSUITABLE, f"no {CLASS} with a load_weights")
     if found.__module__ != module.__name__:
         return Outcome(State.NOT_NEEDED, f"its {CLASS} is {found.__module__}'s")
-    if not hasattr(load, "__wrapped__"):
+    if not hasattr(original, "__wrapped__"):
 
-        @functools.wraps(load)
+        @functools.wraps(original)
         def load_weights(holder: _Holder, weights: Iterable[tuple[str, Tensor]]) -> object:
-            return load(holder, as_numbered(holder, weights))
+            return original(holder, as_numbered(holder, weights))
 
         setattr(found, "load_weights", load_weights)  # noqa: B010 - a type checker knows no such attribute
     return Outcome(State.APPLIED, "a complete table is loaded as its shards")

@@ -7,7 +7,6 @@ Nothing of vLLM is imported here: a module is changed when vLLM imports it, and 
 from __future__ import annotations
 
 import importlib
-import logging
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -15,9 +14,7 @@ from types import ModuleType
 from coatcheck.gpu.vllm import catalogue, installed, sparse_types
 from coatcheck.gpu.vllm.importing import AfterImport
 from coatcheck.gpu.vllm.parts import Outcome, Part, PartReport, PlaceReport, Report, State
-
-log = logging.getLogger("vllm.coatcheck")
-"""Below vLLM's own logger, whose handlers and format it has."""
+from coatcheck.gpu.vllm.saying import say, warn
 
 
 def register() -> None:
@@ -69,7 +66,7 @@ class Armed(AfterImport):
                 self._outcomes[part.name, place] = Outcome(State.WAITING, "not imported yet")
         found = [(place, self._outcomes[part.name, place]) for place in part.places]
         said = [f"{place}: {outcome.state} ({outcome.detail})" for place, outcome in found if outcome.state is not State.ABSENT]
-        log.info("coatcheck %s: %s", part.name, "; ".join(said) or "nothing to change in what is installed")
+        say(f"{part.name}: {'; '.join(said) or 'nothing to change in what is installed'}")
 
     def report(self) -> Report:
         """What became of every part in this process so far."""
@@ -85,7 +82,7 @@ class Armed(AfterImport):
             if module.__name__ in part.places:
                 outcome = _applied(part, module)
                 self._outcomes[part.name, module.__name__] = outcome
-                log.info("coatcheck %s: %s: %s (%s)", part.name, module.__name__, outcome.state, outcome.detail)
+                say(f"{part.name}: {module.__name__}: {outcome.state} ({outcome.detail})")
 
 
 def _applied(part: Part, module: ModuleType) -> Outcome:
@@ -93,7 +90,7 @@ def _applied(part: Part, module: ModuleType) -> Outcome:
         return part.apply(module)
     except Exception as error:
         # As in ``_survived``: what is built otherwise than we know is left as it is.
-        log.warning("coatcheck %s: %s left alone", part.name, module.__name__, exc_info=True)
+        warn(f"{part.name}: {module.__name__} is left alone")
         return Outcome(State.UNSUITABLE, f"{type(error).__name__} while changing it")
 
 
@@ -102,7 +99,7 @@ def _survived(arming: Callable[[], object]) -> None:
         arming()
     except Exception as error:
         # Whatever it is, vLLM can do without us, and would not survive it.
-        log.warning("coatcheck changes nothing here: %s", type(error).__name__, exc_info=True)
+        warn(f"changes nothing here: {type(error).__name__}")
 
 
 def _sparse_as_full() -> None:
@@ -110,4 +107,4 @@ def _sparse_as_full() -> None:
     if name in (importlib.import_module("vllm.envs").VLLM_PLUGINS or ()):
         armed().add(sparse_types.part())
     else:
-        log.info("%s does nothing: VLLM_PLUGINS does not name it", name)
+        say(f"{sparse_types.NAME}: does nothing, since VLLM_PLUGINS does not name {name}")

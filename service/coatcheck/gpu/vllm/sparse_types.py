@@ -13,7 +13,7 @@ from typing import Any
 from coatcheck.gpu.attention_types import SPARSE, sparse_as_full
 from coatcheck.gpu.vllm.parts import Outcome, Part, State
 
-ENTRY_POINT = "coatcheck_sparse_as_full"
+NAME, ENTRY_POINT = "sparse-as-full", "coatcheck_sparse_as_full"
 MODULE = "transformers.configuration_utils"
 CLASSES = ("PreTrainedConfig", "PretrainedConfig")
 """The class's names, of transformers 5 and before."""
@@ -21,7 +21,7 @@ METHOD = "get_config_dict"
 
 
 def part() -> Part:
-    return Part("sparse-as-full", f"calls {SPARSE} full_attention, which proves nothing about the outputs", (MODULE,), _apply)
+    return Part(NAME, f"calls {SPARSE} full_attention, which proves nothing about the outputs", (MODULE,), _apply)
 
 
 def overridden(config: Mapping[str, Any]) -> dict[str, Any]:
