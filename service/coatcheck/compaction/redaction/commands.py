@@ -58,7 +58,7 @@ def pgpass(text: str, start: int) -> Found:
     value = read(text, start)
     line_start = max(text.rfind("\n", max(0, start - 300), start), start - 300, -1) + 1
     fields = text[line_start : value.begins].split(":")
-    if len(fields) != 5 or fields[2].isdigit() or fields[3].isdigit() or _HEX_PAIR.fullmatch(fields[2]):
+    if len(fields) != 5 or not _HOST.fullmatch(fields[0]) or fields[2].isdigit() or fields[3].isdigit() or _HEX_PAIR.fullmatch(fields[2]):
         return None
     return (value, "password") if len(value.text) >= 4 and not is_placeholder(value.text) else None
 
@@ -66,4 +66,5 @@ def pgpass(text: str, start: int) -> Found:
 _FLAG = re.compile(r"--?([\w-]+)[\"',]*[ \t]*\\*[\"']?\Z")
 _SPEAKS_HTTP = re.compile(r"\b(?:curl|http|https|wget|xh|httpie|ab|siege|hey)\b")
 _NETRC = re.compile(r"\blogin\s+(?!and\s|or\s)\S+\s+(?:account\s+\S+\s+)?password\s+[\"']?\Z")
+_HOST = re.compile(r"[\w.*-]+")
 _HEX_PAIR = re.compile(r"[0-9A-Fa-f]{2}")
