@@ -35,7 +35,7 @@ GROUPS = {
     "teams": {"create", "list", "members", "join", "leave", "delete"},
     "issuers": {"create", "list", "delete"},
     "delegations": {"create", "list", "revoke"},
-    "gpu": {"status", "budget", "compile", "plan", "plugin"},
+    "gpu": {"status", "audit", "budget", "compile", "plan", "plugin", "quantize"},
     "models": {"status", "warm", "list", "pull", "verify"},
 }
 

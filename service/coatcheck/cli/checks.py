@@ -127,7 +127,8 @@ def warm() -> list[Check]:
 
 def missing_for_gpu() -> list[str]:
     """What the accelerated runtime would need and this machine does not have."""
-    missing = [f"{name}: not installed (coatcheck[gpu])" for name in ("torch", "triton") if importlib.util.find_spec(name) is None]
+    needed = ("torch", "triton", "safetensors")
+    missing = [f"{name}: not installed (coatcheck[gpu])" for name in needed if importlib.util.find_spec(name) is None]
     if not any(Path("/dev").glob("nvidia[0-9]*")):
         missing.append("an NVIDIA GPU: no device is visible")
     return missing

@@ -16,6 +16,7 @@ from coatcheck.cli import (
     caching,
     compacting,
     failures,
+    fp8,
     gpu,
     integrity,
     limits,
@@ -65,6 +66,8 @@ app.command(name="import")(sessions.import_)
 app.command()(machine.migrate)
 app.command()(machine.restore)
 app.add_typer(machine.models, name="models")
+gpu.gpu.command(name="quantize")(fp8.quantize)
+gpu.gpu.command(name="audit")(fp8.audit)
 app.add_typer(gpu.gpu, name="gpu")
 app.command()(machine.doctor)
 app.command()(machine.mcp)

@@ -16,7 +16,7 @@ from coatcheck.gpu.kernels.catalogue import every_specimen
 
 pytest.importorskip("triton")
 TARGETS = {"sm_89", "sm_90a", "sm_100a", "sm_120a"}
-ONE_OF_EACH = ("write, head size 256", "read, head size 256, 12")
+ONE_OF_EACH = ("write, head size 256", "read, head size 256, 12", "quantise, rows of 5120", "scale-out")
 
 
 def compiled(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -12,6 +12,7 @@ def every_specimen() -> list[Specimen]:
     """Imports triton and the rooms' kernels. Raises GpuUnsupported where there is no triton."""
     if importlib.util.find_spec("triton") is None:
         raise GpuUnsupported("triton is not installed (coatcheck[gpu]).")
+    from coatcheck.gpu.fp8.specimens import specimens as fp8
     from coatcheck.gpu.nvfp4.specimens import specimens as nvfp4
 
-    return [*nvfp4()]
+    return [*nvfp4(), *fp8()]

@@ -1,0 +1,1 @@
+"""Tests of the FP8 router's checkpoint, layers and kernels."""
