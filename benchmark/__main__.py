@@ -24,6 +24,7 @@ BENCHMARKS = {
     "isolation": "what keeping people apart costs: SQL, the index's legs, a whole recall",
     "reduction": "how far a compressor shortens transcripts, and what the fact guard lets through (--model FOLDER --data FILE ...)",
     "worker": "the model worker against the bare reranker, in pairs",
+    "fp8": "a GLiClass router in BF16 and in W8A8 on the same examples: answers, times, memory",
     "nvfp4": "what a packed KV cache saves in pages and pools, and costs in attention",
     "offload": "rows from the CPU with passes overlapping against one after the other, over modelled streams",
     "start": "what the command and the service import, and the time until ready",
