@@ -58,7 +58,9 @@ def pgpass(text: str, start: int) -> Found:
     value = read(text, start)
     line_start = max(text.rfind("\n", max(0, start - 300), start), start - 300, -1) + 1
     fields = text[line_start : value.begins].split(":")
-    if len(fields) != 5 or not _HOST.fullmatch(fields[0]) or fields[2].isdigit() or fields[3].isdigit() or _HEX_PAIR.fullmatch(fields[2]):
+    if len(fields) != 5 or not _HOST.fullmatch(fields[0]):
+        return None
+    if fields[2].isdigit() or fields[3].isdigit() or _HEX_PAIR.fullmatch(fields[2]):
         return None
     return (value, "password") if len(value.text) >= 4 and not is_placeholder(value.text) else None
 
