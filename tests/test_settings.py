@@ -95,6 +95,9 @@ def test_a_file_that_others_can_write_refuses_to_start(data_dir: Path) -> None:
         ("COATCHECK_TENANT_REQUESTS_PER_MINUTE", "5e-324"),
         ("COATCHECK_TENANT_BYTES_PER_MINUTE", "inf"),
         ("COATCHECK_TENANT_MAX_SEGMENTS", "-1"),
+        ("COATCHECK_ROUTER_BUCKETS", "64,,128"),
+        ("COATCHECK_ROUTER_BUCKETS", "0"),
+        ("COATCHECK_ROUTER_BUCKETS", "64, 128"),
     ],
 )
 def test_a_number_that_nothing_can_be_reckoned_with_refuses_to_start(

@@ -116,6 +116,9 @@ class Settings(BaseSettings):
     router: str = "none"
     """Which text may be shortened: ``none``, a folder (absolute, or from ``./`` or ``~``), or a hub's ``NAME@COMMIT``, which
     ``coatcheck models pull`` fetches and no start does. So are the next ones."""
+    router_buckets: str | None = Field(default=None, pattern=r"^[1-9]\d{0,4}(,[1-9]\d{0,4}){0,15}$")
+    """Lengths in tokens, by commas, for which a quantised router on a GPU captures graphs (``64,128,192,256`` without one). What is
+    longer runs without a graph; none may be above what the model reads."""
     compressor: str = "none"
     """Proposes shorter texts."""
     entailment: str = "none"

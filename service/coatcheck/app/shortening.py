@@ -50,9 +50,10 @@ def builders(settings: Settings) -> dict[str, Callable[[], Built[Any]]]:
     """For each stage what makes the model that the settings name, not loaded. What is called raises RefusedToStart."""
     labels = [label.strip() for label in settings.entailment_labels.split(",")] if settings.entailment_labels else None
     allowance = Allowance(settings.outbound_allow_private, settings.outbound_allow_loopback, settings.outbound_allow_private_http)
+    buckets = [int(length) for length in settings.router_buckets.split(",")] if settings.router_buckets else None
     endpoint = Endpoint(settings.summariser_model, settings.summariser_api_key, Outbound(allowance))
     return {
-        "router": lambda: stage_models.build_router(settings.router),
+        "router": lambda: stage_models.build_router(settings.router, buckets=buckets),
         "compressor": lambda: stage_models.build_compressor(settings.compressor),
         "entailment": lambda: stage_models.build_entailment(settings.entailment, labels),
         "summariser": lambda: stage_models.build_summariser(settings.summariser, endpoint),

@@ -39,8 +39,16 @@ class Endpoint:
     outbound: Outbound
 
 
-def build_router(name: str, *, cache_dir: Path | None = None) -> Built[LazyModel[Router]]:
+def build_router(name: str, *, buckets: Sequence[int] | None = None, cache_dir: Path | None = None) -> Built[LazyModel[Router]]:
+    """A quantised checkpoint is the FP8 router's, any other one the CPU's. ``buckets``: lengths for which a GPU captures graphs."""
+
     def load(folder: Path, revision: str) -> Router:
+        from coatcheck.gpu.fp8.loading import is_quantised
+
+        if is_quantised(folder):
+            from coatcheck.models.fp8_router import fp8_router
+
+            return fp8_router(folder, revision=revision, buckets=buckets)
         from coatcheck.models.gliclass import GliclassRouter
 
         return GliclassRouter(folder, revision=revision)

@@ -72,13 +72,12 @@ class GraphRunner:
         return lambda: self._forward(ids, mask)
 
     def _fill(self, bucket: Bucket, ids: torch.Tensor, mask: torch.Tensor) -> None:
-        """All of the bucket's memory: the request's rows, padded, and rows of padding that look at nothing but padding."""
+        """All of the bucket's memory: the request's rows, padded, and rows of padding, which nobody reads."""
         rows, tokens = ids.shape
         bucket.ids.fill_(self._pad_id)
         bucket.ids[:rows, :tokens].copy_(ids)
         bucket.mask[:rows].fill_(torch.finfo(self._dtype).min)
         bucket.mask[:rows, :, :, :tokens].copy_(additive(mask, self._dtype))
-        bucket.mask[rows:].zero_()
 
     def _answer(self, bucket: Bucket, shape: Shape) -> torch.Tensor:
         return bucket.captured.output[: shape.rows, : shape.tokens].clone()

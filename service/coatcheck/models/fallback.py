@@ -1,0 +1,68 @@
+"""A router that has another one behind it: what the first cannot answer, the second does, and who has no answer then keeps."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import structlog
+
+from coatcheck.domain.budgets import Budget
+from coatcheck.domain.errors import CoatcheckError, GpuRefused, GpuUnsupported, Overloaded, StageFailed
+from coatcheck.domain.ports import Router
+from coatcheck.models.lazily import RETRY_S, Lazily
+
+STAGE = "router"
+_BROKEN = (StageFailed, GpuRefused, GpuUnsupported, Overloaded)
+"""What is the first one's own trouble. Labels that leave no room, or no time, would be the second one's too."""
+
+log = structlog.get_logger(__name__)
+
+
+class FallbackRouter:
+    """Router port. Loads the first when it is made; the second is loaded when it is needed. One thread at a time.
+
+    One that failed is asked for nothing for a while: each try would take time from texts that the second has to read. Raises
+    StageUnavailable.
+    """
+
+    def __init__(
+        self,
+        first: Callable[[], Router],
+        second: Callable[[], Router],
+        *,
+        revision: str,
+        retry_s: float = RETRY_S,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.revision = revision
+        self._first = Lazily(STAGE, first, retry_s=retry_s, monotonic=monotonic)
+        self._second = Lazily(STAGE, second, retry_s=retry_s, monotonic=monotonic)
+        self._retry_s = retry_s
+        self._monotonic = monotonic
+        self._first_again_at = -math.inf
+        try:
+            self._first()
+        except StageFailed as error:
+            self._leave_first(error)
+            self._second()
+
+    def route(self, texts: Sequence[str], labels: Sequence[str], budget: Budget) -> list[Mapping[str, float]]:
+        if self._monotonic() >= self._first_again_at:
+            try:
+                return _sound(self._first().route(texts, labels, budget))
+            except _BROKEN as error:
+                self._leave_first(error)
+        return self._second().route(texts, labels, budget)
+
+    def _leave_first(self, error: CoatcheckError) -> None:
+        self._first_again_at = self._monotonic() + self._retry_s
+        log.warning("router fell back", kind=type(error).__name__, detail=error.detail)
+
+
+def _sound(found: list[Mapping[str, float]]) -> list[Mapping[str, float]]:
+    """Raises StageFailed for scores that are no numbers: eight bits overflow where more do not."""
+    if not all(math.isfinite(score) for scores in found for score in scores.values()):
+        raise StageFailed("The router on the GPU gave scores that are none.")
+    return found
