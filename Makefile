@@ -10,6 +10,10 @@ MODELS_MARK := $(MODELS_VENV)/.installed
 VLLM_VENV := .venv-vllm
 VLLM_BIN := $(VLLM_VENV)/bin
 VLLM_MARK := $(VLLM_VENV)/.installed
+# Packages are installed without bytecode, which takes minutes: what a process compiles is kept here for the next one, also where
+# the environment keeps none.
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.bytecode
+unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 # This very spelling: any other one takes the build for GPUs and its libraries, several gigabytes.
 TORCH := torch==2.13.0
@@ -24,7 +28,6 @@ $(MARK): requirements.lock pyproject.toml clients/python/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python $(PIP_INSTALL) --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation -e clients/python -e .
-	@$(BIN)/python -m compileall -q service/coatcheck clients/python/coatcheck_client
 	@touch $(MARK)
 
 # torch first, by its own pin: which build that is, the machine's index decides, so that no hash of it can be locked.

@@ -57,7 +57,7 @@ class Service:
         own = {name: value for name, value in os.environ.items() if not name.startswith("COATCHECK_")}
         # As an installation has it: what was started once is compiled, be it that this environment keeps no bytecode.
         own.pop("PYTHONDONTWRITEBYTECODE", None)
-        bytecode = {"PYTHONPYCACHEPREFIX": str(self.folder / "bytecode")}
+        bytecode = {"PYTHONPYCACHEPREFIX": os.environ.get("PYTHONPYCACHEPREFIX", str(self.folder / "bytecode"))}
         return {**own, **bytecode, **self._environment, "PYTHONPATH": os.pathsep.join(sys.path)}
 
     def start(self, crash_points: str | None = None, **environment: str) -> float | None:
