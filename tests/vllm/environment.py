@@ -20,6 +20,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 ASKED = Path(__file__).parent / "asked"
 BIN = Path(os.environ.get("COATCHECK_TEST_VLLM", ROOT / ".venv-vllm")) / "bin"
+ASK_LIMIT_S = 600.0
 START_LIMIT_S = 600.0
 STOP_LIMIT_S = 30.0
 needs_vllm = [
@@ -40,11 +41,10 @@ class Serving:
         return [line for line in self.log.read_text("utf-8", "replace").splitlines() if all(word in line for word in words)]
 
 
-def ask(script: str, *arguments: str) -> Any:
+def ask(script: str, *arguments: str, plugins: str = "coatcheck") -> Any:
     """What a script prints last, as JSON. It runs in vLLM's environment, with this source tree."""
-    done = subprocess.run(
-        [BIN / "python", ASKED / script, *arguments], env=_environment(), capture_output=True, text=True, timeout=600, check=False
-    )
+    command = [str(BIN / "python"), str(ASKED / script), *arguments]
+    done = subprocess.run(command, env=_environment(plugins), capture_output=True, text=True, timeout=ASK_LIMIT_S, check=False)
     assert done.returncode == 0, done.stderr[-4_000:]
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -60,9 +60,7 @@ def serving(model: Path, log: Path, *options: str, plugins: str = "coatcheck") -
         "--enforce-eager", "--dtype", "bfloat16", *options,
     ]  # fmt: skip
     with log.open("wb") as out:
-        process = subprocess.Popen(
-            command, env={**_environment(), "VLLM_PLUGINS": plugins}, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
-        )
+        process = subprocess.Popen(command, env=_environment(plugins), stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
         try:
             _wait_until_ready(process, port, log)
             yield Serving(f"http://127.0.0.1:{port}/v1", log)
@@ -70,10 +68,19 @@ def serving(model: Path, log: Path, *options: str, plugins: str = "coatcheck") -
             _stop(process)
 
 
-def _environment() -> dict[str, str]:
+def chat(server: Serving, text: str, **more: object) -> Any:
+    """One chat completion of 16 tokens at temperature zero, or as told."""
+    body = {"model": "tiny", "messages": [{"role": "user", "content": text}], "max_tokens": 16, "temperature": 0, **more}
+    answer = httpx.post(f"{server.url}/chat/completions", json=body, timeout=120, trust_env=False)
+    assert answer.status_code == httpx.codes.OK, answer.text
+    return answer.json()
+
+
+def _environment(plugins: str) -> dict[str, str]:
     own = {
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": f"{ROOT / 'service'}{os.pathsep}{ROOT}",
+        "VLLM_PLUGINS": plugins,
         "HF_HUB_OFFLINE": "1",
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_CPU_KVCACHE_SPACE": "1",

@@ -36,6 +36,14 @@ def test_what_it_finds_in_vllm_0_32_is_what_it_knows(found: dict[str, Any]) -> N
     assert found["report"]["vllm"] == "vllm 0.32.0+cpu"
 
 
+@pytest.mark.parametrize(
+    ("plugins", "kind"), [("coatcheck", "indexed_attention"), ("coatcheck,coatcheck_sparse_as_full", "full_attention")]
+)
+def test_sparse_attention_is_read_as_full_where_it_is_asked_for(plugins: str, kind: str) -> None:
+    """What transformers calls it by itself is its own new name for it."""
+    assert ask("sparse.py", plugins=plugins) == ["linear_attention"] * 3 + [kind]
+
+
 def test_a_whole_table_is_loaded_by_vllms_own_loader_and_was_not_without_the_plugin() -> None:
     answers = ask("ple.py")
 

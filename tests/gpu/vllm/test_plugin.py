@@ -215,10 +215,11 @@ def test_sparse_attention_is_called_full_only_where_it_is_asked_for_by_name(
         plugin.register()
         plugin.register_sparse_as_full()
         plugin.register_sparse_as_full()
-        found, _ = importlib.import_module("transformers.configuration_utils").PreTrainedConfig.get_config_dict("model")
+        for _ in range(3):
+            found, _ = importlib.import_module("transformers.configuration_utils").PreTrainedConfig.get_config_dict("model")
 
     assert found["text_config"]["layer_types"] == ["linear_attention", f"{kind}_attention"]
-    assert ("does not prove" in caplog.text) == (kind == "full")
+    assert caplog.text.count("does not prove") == (kind == "full")
     assert ("does nothing" in caplog.text) == (kind != "full")
 
 

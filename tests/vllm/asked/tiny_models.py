@@ -19,6 +19,8 @@ HYBRID = {
     "partial_rotary_factor": 0.25, "torch_dtype": "bfloat16", "tie_word_embeddings": False, "attention_bias": False,
 }  # fmt: skip
 """One attention layer among three gated delta nets, of the article's sizes where the cache is concerned, and tiny elsewhere."""
+SPARSE_TYPES = ["linear_attention"] * 3 + ["qwen_sparse_attention"]
+"""Its layers as a checkpoint may call them whose attention the runtime does not know."""
 
 
 def main(folder: Path) -> None:
@@ -27,7 +29,7 @@ def main(folder: Path) -> None:
     for one in (llama, hybrid):
         tokenizer.save_pretrained(one)
     _llama(tokenizer).save_pretrained(llama)
-    written = {**HYBRID, "vocab_size": len(tokenizer), "bos_token_id": 0, "eos_token_id": 1}
+    written = {**HYBRID, "layer_types": SPARSE_TYPES, "vocab_size": len(tokenizer), "bos_token_id": 0, "eos_token_id": 1}
     (hybrid / "config.json").write_text(json.dumps(written, indent=2), "utf-8")
     print(json.dumps({"llama": str(llama), "hybrid": str(hybrid)}))
 
@@ -56,7 +58,13 @@ def _llama(tokenizer: Any) -> Any:
         vocab_size=len(tokenizer), hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=2,
         num_key_value_heads=1, max_position_embeddings=4_096, bos_token_id=0, eos_token_id=1,
     )  # fmt: skip
-    return LlamaForCausalLM(config).to(torch.bfloat16)
+    model = LlamaForCausalLM(config)
+    with torch.no_grad():
+        # Every state has a part in common, by which the end of a text is the least likely token: no answer is empty by chance.
+        model.model.embed_tokens.weight[:, 0] = 0.2
+        model.lm_head.weight[config.eos_token_id] = 0.0
+        model.lm_head.weight[config.eos_token_id, 0] = -50.0
+    return model.to(torch.bfloat16)
 
 
 if __name__ == "__main__":

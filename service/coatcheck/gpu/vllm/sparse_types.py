@@ -6,7 +6,7 @@ It lets a runtime take a checkpoint whose layers' type it does not know; that th
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +15,7 @@ from coatcheck.gpu.vllm.parts import Outcome, Part, State
 
 NAME, ENTRY_POINT = "sparse-as-full", "coatcheck_sparse_as_full"
 MODULE = "transformers.configuration_utils"
+Override = Callable[[tuple[str, ...]], tuple[str, ...]]
 CLASSES = ("PreTrainedConfig", "PretrainedConfig")
 """The class's names, of transformers 5 and before."""
 METHOD = "get_config_dict"
@@ -24,14 +25,14 @@ def part() -> Part:
     return Part(NAME, f"calls {SPARSE} full_attention, which proves nothing about the outputs", (MODULE,), _apply)
 
 
-def overridden(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration with its layers' types overridden, its text part's too. Raises GpuRefused for a type that is not known."""
+def overridden(config: Mapping[str, Any], override: Override) -> dict[str, Any]:
+    """The configuration with its layers' types overridden, its text part's too. Raises what the override raises."""
     changed = dict(config)
     types, text = config.get("layer_types"), config.get("text_config")
     if isinstance(types, list) and SPARSE in types:
-        changed["layer_types"] = list(sparse_as_full(types).layer_types)
+        changed["layer_types"] = list(override(tuple(types)))
     if isinstance(text, Mapping):
-        changed["text_config"] = overridden(text)
+        changed["text_config"] = overridden(text, override)
     return changed
 
 
@@ -50,9 +51,14 @@ def _change(config: Any, method: Any) -> None:
     if hasattr(read, "coatcheck"):
         return
 
+    # A process reads its configuration many times over; the warning is for once.
+    @functools.cache
+    def override(types: tuple[str, ...]) -> tuple[str, ...]:
+        return sparse_as_full(types).layer_types
+
     def get_config_dict(own: type[Any], /, *given: object, **named: object) -> tuple[dict[str, Any], dict[str, Any]]:
         found, unused = read(own, *given, **named)
-        return overridden(found), unused
+        return overridden(found, override), unused
 
     setattr(get_config_dict, "coatcheck", True)  # noqa: B010 - a function's own attribute
     setattr(config, METHOD, classmethod(functools.update_wrapper(get_config_dict, read)))
