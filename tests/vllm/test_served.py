@@ -13,14 +13,14 @@ from deploy.vllm.acceptance.__main__ import main as accept
 from tests.vllm.environment import Serving, chat, needs_vllm, serving
 
 pytestmark = needs_vllm
-PARTS = ("ple-loading", "expert-routes", "expert-workspaces", "page-plan")
+PARTS = ("ple-loading", "expert-routes", "expert-workspaces", "nvfp4-cache", "page-plan")
 PROCESSES = ("EngineCore", "Worker")
 
 
 @pytest.fixture(scope="module")
 def llama(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     log = tmp_path_factory.mktemp("served") / "llama.log"
-    with serving(models["llama"], log, "--max-model-len", "2048", "--max-num-seqs", "16") as server:
+    with serving(models["llama"], log, "--max-model-len", "2048", "--kv-cache-dtype", "auto") as server:
         yield server
 
 

@@ -36,6 +36,16 @@ def test_layers_of_another_shape_have_their_own(module: ModuleType) -> None:
     assert wide._moe_output is not narrow._moe_output
 
 
+def test_buffers_that_somebody_hands_in_are_kept_and_not_handed_on(module: ModuleType) -> None:
+    own = object()
+
+    given, others = module.B12xMoEWrapper(shared_output=own), module.B12xMoEWrapper()
+
+    assert given._moe_output is own
+    assert others._moe_output is not own
+    assert given._static_workspace is not others._static_workspace
+
+
 def test_a_use_within_anothers_is_refused_and_the_next_one_is_not(module: ModuleType) -> None:
     first, second = module.B12xMoEWrapper(), module.B12xMoEWrapper()
     first.within = second.run
@@ -65,7 +75,7 @@ def test_a_use_in_another_thread_is_refused(module: ModuleType) -> None:
 
 
 def test_a_flashinfer_that_shares_by_itself_is_left_alone(installed: Path) -> None:
-    own = WORKSPACES_SOURCE.replace("object(), object(), object()", "_get_cached_workspace(), object(), object()")
+    own = WORKSPACES_SOURCE.replace("= object(), object(), self", "= _get_cached_workspace(), object(), self")
     write(installed, {WORKSPACES: own + "\n\ndef _get_cached_workspace():\n    return object()\n"})
     plugin.register()
 

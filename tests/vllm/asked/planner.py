@@ -50,6 +50,9 @@ def main() -> None:
     from vllm.utils.torch_utils import STR_DTYPE_TO_TORCH_DTYPE
     from vllm.v1.kv_cache_interface import FullAttentionSpec, MambaSpec, get_kv_quant_mode
 
+    from coatcheck.gpu.vllm.plugin import armed
+
+    plugin = armed()
     sys.meta_path.append(_EmptyFlashInfer())
     from vllm.v1.attention.backends.flashinfer import FlashInferBackend
 
@@ -82,6 +85,8 @@ def main() -> None:
                 "page_bytes": page,
                 "padded_to": cache.mamba_page_size_padded,
             }
+    [cache_part] = [part for part in plugin.report().parts if part.name == "nvfp4-cache"]
+    answers["nvfp4-cache"] = cache_part.places[0].detail
     print(json.dumps(answers))
 
 

@@ -17,6 +17,8 @@ from coatcheck.gpu.vllm.parts import Outcome, Part, State
 MODULE = "flashinfer.fused_moe.cute_dsl.b12x_moe"
 CLASS = "B12xMoEWrapper"
 BUFFERS = ("_static_workspace", "_dynamic_workspace", "_moe_output")
+HANDED_IN = ("_shared_static_workspace", "_shared_dynamic_workspace", "_shared_output")
+"""Buffers that whoever made the wrapper shares by itself: left alone."""
 FIELDS = (
     "num_experts", "top_k", "hidden_size", "intermediate_size", "max_num_tokens", "num_local_experts", "output_dtype", "device",
     "activation", "quant_mode", "source_format",
@@ -48,6 +50,9 @@ def _share(wrapper: type, allocate: Any, run: Any) -> None:
 
     @functools.wraps(allocate)
     def _allocate_buffers(layer: Any) -> None:
+        if any(getattr(layer, name, None) is not None for name in HANDED_IN):
+            allocate(layer)
+            return
         key = _key(layer)
         if key in buffers:
             for name, shared in zip(BUFFERS, buffers[key], strict=True):
