@@ -98,6 +98,7 @@ def test_T22_nothing_that_was_computed_for_one_request_is_kept_for_the_next() ->
         "compaction.redaction.shapes",  # how random a word looks
         "compaction.weights",  # the automaton of the shipped words of errors
         "gpu.fp8.contract",  # what torch says of one shape of weights
+        "gpu.vllm.sparse_types",  # what a model server calls the layers of its model
         "index.points",  # one id, read from its own text
         "index.tokens",  # the stem of one word
         "models.hashing",  # the place of one word in a test's vector
