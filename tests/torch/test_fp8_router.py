@@ -33,6 +33,7 @@ from tests import apps
 from tests.torch import tiny
 from tests.torch.gpu import encoders
 from tests.torch.gpu.conftest import NO_GPU
+from tests.torch.gpu.fp8 import checkpoints
 
 LABELS = shipped().label_texts
 FACT = "this belongs to the painter now"
@@ -139,6 +140,17 @@ def test_a_quantised_folder_is_the_fp8_routers_and_any_other_one_the_cpus(quanti
     assert [scores == pytest.approx(other, abs=0.15) for scores, other in zip(_scores(fp8), _scores(plain), strict=True)] == [
         True
     ] * 3
+
+
+@pytest.mark.accept
+def test_an_encoder_of_24_blocks_is_captured_whole(tmp_path: Path) -> None:
+    """As many as the article's model has, at a reduced width: 168 FP8 products, and nothing that a graph refuses."""
+    quantize(checkpoints.gliclass(tmp_path / "bf16", blocks=24), tmp_path / "fp8")
+    plain, graphs = (on(place, tmp_path / "fp8", "r", [64, 128]) for place in (REFERENCE, ON_GRAPHS))
+    asked = (checkpoints.TEXTS, checkpoints.LABELS, Budget.of(UUID(int=1), 60))
+
+    for scores, expected in zip(graphs.route(*asked), plain.route(*asked), strict=True):
+        assert scores == pytest.approx(expected, abs=0.03)
 
 
 class _Lost:
