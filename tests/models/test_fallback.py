@@ -99,10 +99,14 @@ def test_a_first_that_breaks_is_answered_for_by_the_second_and_left_alone_for_a_
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_scores_that_are_none_are_the_second_ones_to_give(value: float) -> None:
+def test_scores_that_are_none_are_the_second_ones_to_give_and_the_next_texts_are_the_firsts_again(value: float) -> None:
+    """A text that overflows is nobody else's trouble."""
     both = Both(first=Scoring(value))
+    router = both.router()
 
-    assert score(both.router()) == 0.2
+    assert score(router) == 0.2
+    both.first.score = 0.1
+    assert score(router) == 0.1
 
 
 def test_what_no_router_could_answer_is_not_asked_twice() -> None:

@@ -51,9 +51,14 @@ class FallbackRouter:
     def route(self, texts: Sequence[str], labels: Sequence[str], budget: Budget) -> list[Mapping[str, float]]:
         if self._monotonic() >= self._first_again_at:
             try:
-                return _sound(self._first().route(texts, labels, budget))
+                found = self._first().route(texts, labels, budget)
             except _BROKEN as error:
                 self._leave_first(error)
+            else:
+                if _are_numbers(found):
+                    return found
+                # Of these texts, it may be: they are no reason to leave everybody else's to the second.
+                log.warning("router fell back", kind="NoNumber", detail="The scores are none.")
         return self._second().route(texts, labels, budget)
 
     def _leave_first(self, error: CoatcheckError) -> None:
@@ -61,8 +66,6 @@ class FallbackRouter:
         log.warning("router fell back", kind=type(error).__name__, detail=error.detail)
 
 
-def _sound(found: list[Mapping[str, float]]) -> list[Mapping[str, float]]:
-    """Raises StageFailed for scores that are no numbers: eight bits overflow where more do not."""
-    if not all(math.isfinite(score) for scores in found for score in scores.values()):
-        raise StageFailed("The router on the GPU gave scores that are none.")
-    return found
+def _are_numbers(found: list[Mapping[str, float]]) -> bool:
+    """Eight bits overflow where more do not."""
+    return all(math.isfinite(score) for scores in found for score in scores.values())

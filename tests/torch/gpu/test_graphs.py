@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -127,6 +129,22 @@ def test_a_token_that_the_model_does_not_know_is_an_error_and_the_next_request_i
     assert bench.same(bench.runner.run(ids, mask), bench.padded_eager(ids, mask, 64))
 
 
+def test_a_token_that_overflows_spoils_its_own_text_and_not_the_next_one_in_the_bucket(model: tuple[Any, Any]) -> None:
+    """A masked token counts nothing, but nothing times infinity is no number: none may stay behind a shorter text."""
+    encoder = copy.deepcopy(model[0].model.encoder_model.to("cpu"))
+    with torch.no_grad():
+        encoder.get_input_embeddings().weight[7] = torch.inf
+    bench = Bench(encoder, "cpu", Buckets.of([64], most_tokens=64))
+    ids, mask = bench.batch(10)
+    ids[ids == 7] = 8
+
+    spoiled = bench.runner.run(torch.full((1, 64), 7), torch.ones(1, 64))
+    found = bench.runner.run(ids, mask)
+
+    assert spoiled.isnan().any()
+    assert bench.same(found, bench.padded_eager(ids, mask, 64))
+
+
 @pytest.mark.parametrize(
     ("ids", "mask"),
     [
@@ -176,8 +194,6 @@ class TestAPool:
         (one, two), pool = self._pool(encoder, 2)
         answers: list[torch.Tensor] = []
         first, second = one.batch(60, seed=1), one.batch(60, seed=2)
-
-        import threading
 
         threads = [
             threading.Thread(target=lambda given=given: answers.append(pool.run(*given))) for given in (first, second)

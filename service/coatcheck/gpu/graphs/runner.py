@@ -72,7 +72,7 @@ class GraphRunner:
         return lambda: self._forward(ids, mask)
 
     def _fill(self, bucket: Bucket, ids: torch.Tensor, mask: torch.Tensor) -> None:
-        """All of the bucket's memory: the request's rows, padded, and rows of padding, which nobody reads."""
+        """All of the bucket's memory, also what is masked: nothing times an infinity that stayed there is no number."""
         rows, tokens = ids.shape
         bucket.ids.fill_(self._pad_id)
         bucket.ids[:rows, :tokens].copy_(ids)
