@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--examples", type=int, default=600, help="made ones (default %(default)s)")
     parser.add_argument("--blocks", type=int, default=4, help="of the made model (default %(default)s)")
     parser.add_argument("--hidden", type=int, default=64, help="of the made model (default %(default)s)")
-    parser.add_argument("--steps", type=int, default=160, help="it is trained for (default %(default)s)")
+    parser.add_argument("--steps", type=int, default=240, help="it is trained for (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=20, help="timed requests of each kind and batch (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
 
@@ -51,6 +51,10 @@ def run(options: argparse.Namespace) -> Report:
         return Report(NAME, {}, {}, notes=(f"Nothing was measured: {', '.join(missing)} not installed (make setup-models).",))
     if (options.model is None) != (options.data is None):
         return Report(NAME, {}, {}, notes=("Nothing was measured: --model and --data go together.",))
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as folder:
         if options.model is None:
             source, given = Path(folder) / "bf16", fp8_model.examples(options.examples, options.seed)
@@ -70,7 +74,7 @@ def _measured(source: Path, target: Path, given: list[Example], options: argpars
     audited = audit(source, target)
     models = {"bf16": _bf16(source), "fp8": _fp8(target)}
     tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=True)
-    labels = sorted({one.label for one in given})
+    labels = list(dict.fromkeys(one.label for one in given))
 
     asks = {kind: partial(_asked, model, tokenizer, labels) for kind, model in models.items()}
     logits = {kind: _all_logits(ask, given) for kind, ask in asks.items()}
@@ -90,7 +94,8 @@ def _measured(source: Path, target: Path, given: list[Example], options: argpars
         "quantised_matrices": audited.quantised,
         "findings_of_the_audit": list(audited.findings),
     }
-    settings: JsonObject = {"rounds": options.rounds, "labels": list(labels), "model": "made" if options.model is None else "given"}
+    made: JsonObject = {"blocks": options.blocks, "hidden": options.hidden, "steps": options.steps}
+    settings: JsonObject = {"rounds": options.rounds, "labels": list(labels), "made_model": made if options.model is None else None}
     tables = (
         _quality_table(quality, distance),
         Table(
@@ -105,8 +110,8 @@ def _measured(source: Path, target: Path, given: list[Example], options: argpars
         ),
     )
     corpus: JsonObject = {"examples": len(given), "seed": options.seed}
-    made = "A model that was trained for seconds on made sentences: what FP8 costs another one has to be measured on that one."
-    notes = (_CPU_NOTE,) if options.model is not None else (_CPU_NOTE, made)
+    small = "A model that was trained for seconds on made sentences: what FP8 costs another one has to be measured on that one."
+    notes = (_CPU_NOTE,) if options.model is not None else (_CPU_NOTE, small)
     return Report(NAME, results, settings, corpus, {}, tables, None, notes)
 
 

@@ -1,15 +1,17 @@
-"""``coatcheck gpu plan`` and ``budget`` from outside: the article's model, its failed page, no format, and what does not fit."""
+"""``coatcheck gpu`` from outside: the article's model planned, its failed page, what does not fit, and what needs torch."""
 
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from coatcheck.cli.main import app
-from coatcheck.domain.errors import GpuRefused
+from coatcheck.domain.errors import GpuRefused, GpuUnsupported
 
 
 def planned(*arguments: str) -> list[dict[str, float | str]]:
@@ -57,6 +59,15 @@ def test_a_model_is_planned_by_its_configuration_and_a_file_that_is_none_is_refu
     assert planned("--config", str(file), "--format", "fp8")[0]["bytes_per_token"] == 1_024
     for wrong in (tmp_path / "absent", tmp_path):
         assert isinstance(CliRunner().invoke(app, ["gpu", "plan", "--config", str(wrong)]).exception, GpuRefused)
+
+
+@pytest.mark.skipif(find_spec("torch") is not None, reason="torch is installed")
+@pytest.mark.parametrize("command", ["quantize", "audit"])
+def test_a_checkpoint_is_quantised_and_audited_only_where_torch_is(tmp_path: Path, command: str) -> None:
+    done = CliRunner().invoke(app, ["gpu", command, str(tmp_path), str(tmp_path / "fp8")])
+
+    assert isinstance(done.exception, GpuUnsupported)
+    assert "coatcheck[gpu]" in done.exception.detail
 
 
 def budgeted(max_length: int, max_sequences: int, utilisation: float) -> tuple[int, dict[str, Any]]:

@@ -33,7 +33,7 @@ def test_24_blocks_run_with_168_fp8_layers_and_answer_nearly_as_in_bf16(deep: Pa
     given = inputs(deep)
     found, expected = asked(model, given), asked(bf16_model(deep), given)
     assert found.shape == (3, 4)
-    assert torch.cosine_similarity(found.flatten(), expected.flatten(), dim=0) > 0.9
+    assert torch.cosine_similarity(found.flatten(), expected.flatten(), dim=0) > 0.99  # 0.9993 was measured
     assert not torch.equal(found, expected)
 
 
@@ -52,6 +52,23 @@ def test_each_layer_stands_for_its_weight_and_not_for_its_codes(shallow: Path, t
         values = torch.randn(6, width, generator=generator).bfloat16()
         with torch.inference_mode():
             assert torch.cosine_similarity(fp8(values).float(), plain(values).float(), dim=1).min() > 0.99, name
+
+
+def test_the_whole_model_answers_through_triton_s_kernels_as_through_their_reference(
+    shallow: Path, tmp_path: Path, kernel_device: str
+) -> None:
+    quantize(shallow, tmp_path / "fp8")
+    model = empty_model(tmp_path / "fp8")
+    load_quantised(model, tmp_path / "fp8", device=kernel_device, backend="triton")
+    given = inputs(shallow, ("thanks",))
+
+    found = asked(model, {name: tensor.to(kernel_device) for name, tensor in given.items()}).cpu()
+
+    expected = asked(loaded(tmp_path / "fp8"), given)
+    if kernel_device == "cpu":
+        assert torch.equal(found, expected)
+    else:
+        assert torch.cosine_similarity(found.flatten(), expected.flatten(), dim=0) > 0.99
 
 
 def test_the_embeddings_are_one_matrix_under_whichever_name_they_stand(shallow: Path, tmp_path: Path) -> None:
