@@ -14,7 +14,7 @@ from coatcheck.domain.errors import GpuUnsupported
 from coatcheck.domain.ports import Router
 from coatcheck.gpu.router import REFERENCE, Placement, gpu, graph
 from coatcheck.gpu.router import load as load_classifier
-from coatcheck.models import gliclass_loading
+from coatcheck.models import gliclass_loading, torch_runtime
 from coatcheck.models.fallback import FallbackRouter
 from coatcheck.models.gliclass import GliclassRouter
 from coatcheck.models.gliclass_loading import Loaded
@@ -43,7 +43,8 @@ def fp8_router(
 def on(place: Placement, folder: Path, revision: str, buckets: Sequence[int] | None = None) -> GliclassRouter:
     def load(folder: Path) -> Loaded:
         loaded = gliclass_loading.load(folder, lambda folder, _: load_classifier(folder, place))
-        graph(loaded.model, place, buckets=buckets, most_tokens=loaded.max_tokens, pad_id=loaded.tokenizer.pad_token_id)
+        with torch_runtime.loading():  # torch captures one graph at a time in a process
+            graph(loaded.model, place, buckets=buckets, most_tokens=loaded.max_tokens, pad_id=loaded.tokenizer.pad_token_id)
         return loaded
 
     return GliclassRouter(folder, revision=revision, load=load)

@@ -161,6 +161,37 @@ def test_what_is_no_batch_of_tokens_is_refused(model: tuple[Any, Any], ids: torc
         bench.runner.run(ids, mask)
 
 
+def test_a_region_that_cannot_be_captured_leaves_the_backend_as_it_was(device: str) -> None:
+    backend, held = encoders.backend_on(device), torch.ones(2, device=device)
+
+    with pytest.raises(GpuRefused):
+        backend.capture(lambda: held * held.sum().item())
+    with torch.no_grad():
+        captured = backend.capture(lambda: held + 1)
+    held.fill_(3)
+    captured.replay()
+
+    assert captured.output.tolist() == [4.0, 4.0]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason=NO_GPU)
+def test_requests_from_several_streams_wait_for_one_another(model: tuple[Any, Any]) -> None:
+    """A runner gives its answer before the device has computed it: the next request may come on another stream by then."""
+    bench = Bench(model[0].model.encoder_model.to("cuda"), "cuda", BUCKETS)
+    batches = [bench.batch(200, seed=turn) for turn in range(40)]
+    streams = [torch.cuda.Stream() for _ in range(4)]
+    torch.cuda.synchronize()
+    found = []
+
+    for turn, batch in enumerate(batches):
+        with torch.cuda.stream(streams[turn % 4]):
+            found.append(bench.runner.run(*batch))
+    torch.cuda.synchronize()
+
+    assert all(bench.same(one, bench.padded_eager(*batch, 256)) for one, batch in zip(found, batches, strict=True))
+
+
 class TestBuckets:
     def test_the_least_that_holds_a_shape_is_taken(self) -> None:
         found = Buckets.of([128, 64], most_tokens=512, rows=[4, 1])

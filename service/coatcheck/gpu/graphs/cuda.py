@@ -26,7 +26,8 @@ class CudaCaptured:
 class CudaGraphs:
     """GraphBackend of one device, for one runner. Raises GpuUnsupported where there is none.
 
-    All graphs of a backend share one pool of memory: they never run at the same time, and none reads what another one left.
+    All graphs of a backend share one pool of memory: they never run at the same time, and none reads what another one left. torch
+    captures one graph at a time in a process: who makes several runners makes them one after the other.
     """
 
     def __init__(self, device: str = "cuda") -> None:
@@ -36,23 +37,27 @@ class CudaGraphs:
         self.device = torch.device("cuda", torch.cuda.current_device() if named.index is None else named.index)
         with torch.cuda.device(self.device):
             self._memory = torch.cuda.graph_pool_handle()
+            self._side = torch.cuda.Stream()  # one for all of them: the pool is shared within a stream alone
             self._served = torch.cuda.Event()
 
     def capture(self, region: Callable[[], torch.Tensor]) -> CudaCaptured:
         with torch.cuda.device(self.device):
-            side, current = torch.cuda.Stream(), torch.cuda.current_stream()
-            side.wait_stream(current)
-            with torch.cuda.stream(side):
+            current = torch.cuda.current_stream()
+            self._side.wait_stream(current)
+            with torch.cuda.stream(self._side):
                 for _ in range(WARM_UPS):
                     region()
-            current.wait_stream(side)
+            current.wait_stream(self._side)
             graph = torch.cuda.CUDAGraph()
             try:
                 # Of this thread alone: what others do on the device meanwhile is neither captured nor an error.
-                with torch.cuda.graph(graph, pool=self._memory, stream=side, capture_error_mode="thread_local"):
+                with torch.cuda.graph(graph, pool=self._memory, stream=self._side, capture_error_mode="thread_local"):
                     output = region()
             except RuntimeError as error:
-                raise GpuRefused(f"CUDA cannot capture this: {str(error).splitlines()[0]}") from error
+                reason = str(error).partition("\n")[0]
+                raise GpuRefused(f"CUDA cannot capture this: {reason}") from error
+            finally:
+                torch.cuda.set_stream(current)  # where the end of a capture fails, torch leaves its stream in place (2.13)
             torch.cuda.synchronize()
         return CudaCaptured(graph, output)
 
