@@ -88,7 +88,9 @@ class EmbeddingLanes:
         self._max_waiting = max_waiting
         self._query_limit_s = query_limit_s
         self._batch_limit_s = batch_limit_s
-        self._condition = threading.Condition()
+        # Entered by itself: a thread that is ended within the condition's own, which is Python, would leave it locked.
+        self._lock = threading.RLock()
+        self._condition = threading.Condition(self._lock)
         self._queue: list[_Job] = []
         self._numbers = itertools.count()
         self._turns = {lane: Turns() for lane in _Lane}
@@ -121,7 +123,7 @@ class EmbeddingLanes:
 
     async def close(self) -> None:
         """Refuses what waits and what comes, and lets the batch in work end."""
-        with self._condition:
+        with self._lock:
             self._closed = True
             left, self._queue = self._queue, []
             self._condition.notify_all()
@@ -163,7 +165,7 @@ class EmbeddingLanes:
 
     @contextmanager
     def _call(self) -> Iterator[Piece]:
-        with self._condition:
+        with self._lock:
             if self._closed:
                 raise StageUnavailable("The service is shutting down.")
             if self._calls >= self._max_waiting:
@@ -180,19 +182,19 @@ class EmbeddingLanes:
                 raise
             piece.done()
         finally:
-            with self._condition:
+            with self._lock:
                 self._calls -= 1
 
     def _leave(self, piece: Piece) -> None:
         """A caller that goes without its answer is no sign that the model moves."""
-        with self._condition:
+        with self._lock:
             if piece in self._in_work:
                 self._left_behind.add(piece)
             else:
                 piece.withdraw()
 
     async def _ask(self, scope: TenantScope, piece: Piece, lane: _Lane, work: Callable[[], R], limit_s: float) -> R:
-        with self._condition:
+        with self._lock:
             if self._closed:
                 raise StageUnavailable("The service is shutting down.")
             turn = self._turns[lane].take(scope.tenant_id)
@@ -210,13 +212,14 @@ class EmbeddingLanes:
 
     def _forget(self, job: _Job) -> None:
         """Takes a job whose caller has left out of the queue, so that its text is not kept by a worker that stands still."""
-        with self._condition:
+        with self._lock:
             if job.future.cancelled() and job in self._queue:
                 self._queue.remove(job)
                 heapq.heapify(self._queue)
 
     def _man(self) -> None:
-        """Starts what workers there are to be. With the condition held."""
+        """Starts what workers there are to be, also for one that something ended from outside. With the lock held."""
+        self._workers = [worker for worker in self._workers if worker.is_alive()]
         while len(self._workers) < self._embedder.threads:
             worker = threading.Thread(target=self._run, name="embedding", daemon=True)
             worker.start()
@@ -227,7 +230,7 @@ class EmbeddingLanes:
             # False for a caller that has left: a cancelled or late one waits for nothing any more.
             if job.future.set_running_or_notify_cancel():
                 self._finish(job)
-            with self._condition:
+            with self._lock:
                 self._ingesting -= job.lane is _Lane.INGEST
                 self._condition.notify()
                 self._in_work.remove(job.piece)
@@ -236,7 +239,7 @@ class EmbeddingLanes:
                     job.piece.done()
 
     def _next(self) -> _Job | None:
-        with self._condition:
+        with self._lock:
             while not self._closed and not self._is_due():
                 self._condition.wait(LOOK_S if self._queue else None)
             if not self._queue:

@@ -83,7 +83,9 @@ class ModelWorker(Generic[I, O]):
         self._size_of = size_of
         self._sound = sound
         self._worked = worked
-        self._condition = threading.Condition()
+        # Entered by itself: a thread that is ended within the condition's own, which is Python, would leave it locked.
+        self._lock = threading.RLock()
+        self._condition = threading.Condition(self._lock)
         self._outside: deque[_Job[I, O]] = deque()
         self._queue: list[tuple[int, int, _Job[I, O]]] = []
         self._numbers = itertools.count()
@@ -114,7 +116,7 @@ class ModelWorker(Generic[I, O]):
 
     def close(self, limit_s: float = CLOSE_LIMIT_S) -> None:
         """Refuses what waits and what comes, and lets the batch in work end; a thread that stands still is left behind."""
-        with self._condition:
+        with self._lock:
             self._closed = True
             for job in [*self._outside, *(waiting for _, _, waiting in self._queue)]:
                 self._answer(job, StageUnavailable("The service is shutting down."))
@@ -127,7 +129,7 @@ class ModelWorker(Generic[I, O]):
     @property
     def places_taken(self) -> int:
         """How many of the queue's places are taken, by what waits and what is worked on."""
-        with self._condition:
+        with self._lock:
             return self._places_taken
 
     # --- the callers' side
@@ -139,7 +141,7 @@ class ModelWorker(Generic[I, O]):
             raise StageUnavailable(f"The stage {self.stage} does not move.")
         taken = tuple(inputs)
         batches = deque(self._batches(taken))
-        with self._condition:
+        with self._lock:
             if self._closed:
                 raise StageUnavailable("The service is shutting down.")
             job = _Job[I, O](owner, taken, batches, time.monotonic() + limit_s, self._progress.begin(self.stage))
@@ -165,7 +167,7 @@ class ModelWorker(Generic[I, O]):
         return [*found, tuple(batch)] if batch else found
 
     def _late(self, job: _Job[I, O]) -> CoatcheckError:
-        with self._condition:
+        with self._lock:
             if job in self._outside:
                 return Overloaded(f"No place came free in the queue of the stage {self.stage} in time.")
             if job.in_work:  # until its batch, or another one, is done
@@ -174,7 +176,7 @@ class ModelWorker(Generic[I, O]):
 
     def _leave(self, job: _Job[I, O]) -> None:
         """The caller waits no more. What only waited goes at once; what the model holds keeps its place until it lets go."""
-        with self._condition:
+        with self._lock:
             job.answer.cancel()
             job.batches.clear()
             if job in self._outside:
@@ -186,7 +188,7 @@ class ModelWorker(Generic[I, O]):
                 job.piece.withdraw()
                 self._give_back(job)
 
-    # --- with the condition held
+    # --- with the lock held
 
     def _let_in(self) -> None:
         while self._outside and self._places_taken < self._capacity:
@@ -200,7 +202,7 @@ class ModelWorker(Generic[I, O]):
 
     def _line_up(self, job: _Job[I, O]) -> None:
         heapq.heappush(self._queue, (self._turns.take(job.owner), next(self._numbers), job))
-        self._condition.notify()
+        self._condition.notify_all()
 
     def _give_back(self, job: _Job[I, O]) -> None:
         if job.holds_place:
@@ -225,14 +227,14 @@ class ModelWorker(Generic[I, O]):
                 self._one_batch(job)
         finally:
             # Also of a thread that something ended from outside: its job fails, and what waits gets another thread.
-            with self._condition:
+            with self._lock:
                 self._thread = None
                 if job is not None and job.in_work:
                     self._after_batch(job, self._failed())
                 self._let_in()
 
     def _next(self) -> _Job[I, O] | None:
-        with self._condition:
+        with self._lock:
             self._condition.wait_for(lambda: self._queue or self._closed)
             if not self._queue:
                 return None
@@ -256,7 +258,7 @@ class ModelWorker(Generic[I, O]):
         self._after_batch(job, failure)
 
     def _work_on(self, job: _Job[I, O]) -> None:
-        with self._condition:
+        with self._lock:
             if time.monotonic() >= job.ends_at:
                 job.batches.clear()
             if not job.batches:  # its caller has left, or is about to
@@ -269,7 +271,7 @@ class ModelWorker(Generic[I, O]):
         job.piece.advance()
 
     def _after_batch(self, job: _Job[I, O], failure: CoatcheckError | None) -> None:
-        with self._condition:
+        with self._lock:
             job.in_work = False
             if failure is not None:
                 job.piece.failed()
