@@ -39,6 +39,14 @@ def test_what_it_finds_in_vllm_0_32_is_what_it_knows(found: dict[str, Any]) -> N
     assert found["report"]["vllm"] == "vllm 0.32.0+cpu"
 
 
+def test_routes_of_vllms_own_experts_are_cleaned_and_counted() -> None:
+    """The article's: three routes among 512 experts, one of padding and one above the range."""
+    answers = ask("routes.py")
+
+    assert answers["FlashInferB12xExperts"] == answers["B12xExperts"] == [[[0, 7, 0]], [[0.0, 0.5, 0.0]]]
+    assert answers["above"] == 2
+
+
 @pytest.mark.parametrize(
     ("plugins", "kind"), [("coatcheck", "indexed_attention"), ("coatcheck,coatcheck_sparse_as_full", "full_attention")]
 )

@@ -1,4 +1,4 @@
-"""Routes to experts: ids that are no expert's are made harmless before FlashInfer's B12x kernels index with them."""
+"""Routes to experts: ids that are no expert's are made harmless before B12x kernels index with them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from typing import Any
 from coatcheck.gpu.moe.routes import Routes
 from coatcheck.gpu.vllm.parts import Outcome, Part, State
 
-MODULE = "vllm.model_executor.layers.fused_moe.experts.flashinfer_b12x_moe"
-CLASS = "FlashInferB12xExperts"
+CLASSES = {
+    "vllm.model_executor.layers.fused_moe.experts.flashinfer_b12x_moe": "FlashInferB12xExperts",
+    "vllm.model_executor.layers.fused_moe.b12x": "B12xExperts",
+}
+"""By module: vLLM's experts that hand ids on unguarded, to FlashInfer's kernels or to B12x's own. Others mask them."""
 NEEDED = ("topk_ids", "topk_weights", "global_num_experts")
 
 
 def part() -> Part:
-    """Of the one class of experts that hands ids on unguarded; the others mask what is no expert's."""
-    return Part(
-        "expert-routes", "sends routes to no expert to expert 0 with weight 0, and counts those above the range", (MODULE,), _apply
-    )
+    """Changed wherever a build of vLLM has the class."""
+    purpose = "sends routes to no expert to expert 0 with weight 0, and counts those above the range"
+    return Part("expert-routes", purpose, tuple(CLASSES), _apply)
 
 
 def ids_above() -> int:
@@ -28,21 +30,22 @@ def ids_above() -> int:
 
     Outside padding each is a fault upstream. For a worker's own process: ``llm.collective_rpc`` runs it there.
     """
-    experts = getattr(sys.modules.get(MODULE), CLASS, None)
-    counted: list[Routes] = getattr(getattr(experts, "apply", None), "counted", [])
-    return sum(routes.above() for routes in counted)
+    experts = [getattr(sys.modules.get(module), name, None) for module, name in CLASSES.items()]
+    counted: list[list[Routes]] = [getattr(getattr(one, "apply", None), "counted", []) for one in experts]
+    return sum(routes.above() for layers in counted for routes in layers)
 
 
 def _apply(module: ModuleType) -> Outcome:
-    experts = getattr(module, CLASS, None)
+    name = CLASSES[module.__name__]
+    experts = getattr(module, name, None)
     run = getattr(experts, "apply", None)
     if not isinstance(experts, type) or not callable(run):
-        return Outcome(State.UNSUITABLE, f"no {CLASS} with an apply")
+        return Outcome(State.UNSUITABLE, f"no {name} with an apply")
     if not hasattr(run, "counted"):
         signature = inspect.signature(run)
-        missing = [name for name in NEEDED if name not in signature.parameters]
+        missing = [needed for needed in NEEDED if needed not in signature.parameters]
         if missing:
-            return Outcome(State.UNSUITABLE, f"{CLASS}.apply takes no {', '.join(missing)}")
+            return Outcome(State.UNSUITABLE, f"{name}.apply takes no {', '.join(missing)}")
         setattr(experts, "apply", _guarded(run, signature))  # noqa: B010 - a type checker knows no such attribute
     return Outcome(State.APPLIED, "ids are checked before the kernel")
 
