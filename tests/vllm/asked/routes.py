@@ -48,7 +48,8 @@ def _flashinfer() -> list[Any]:
 
 
 def _own() -> list[Any]:
-    module, launched = importlib.import_module(OWN), Recorder()
+    module: Any = importlib.import_module(OWN)
+    launched = Recorder()
     module._run_b12x_moe_plan, module._workspace_as_b12x_scratch = launched.run, lambda workspace, plan: None
     experts = object.__new__(module.B12xExperts)
     experts._apply_router_weight_on_input, experts._quant_mode = False, "nvfp4"
