@@ -13,9 +13,12 @@ import pytest
 import torch
 
 from coatcheck.domain.errors import GpuRefused
-from coatcheck.gpu.fp8 import record
+from coatcheck.gpu.fp8 import record, reference
+from coatcheck.gpu.fp8.audit import audit
 from coatcheck.gpu.fp8.layout import RECORD_FILE, WEIGHTS_FILE
+from coatcheck.gpu.fp8.loading import empty_model, load_quantised
 from coatcheck.gpu.fp8.quantize import quantize
+from coatcheck.gpu.fp8.reading import PIECE_BYTES, opened
 from coatcheck.gpu.fp8.writing import file_bytes
 from tests.torch.gpu.fp8 import checkpoints
 from tests.torch.gpu.fp8.checkpoints import ATTENTION, configured, rewritten, tensors_of
@@ -50,9 +53,25 @@ def test_what_was_quantised_is_its_source_within_half_a_step_of_its_channel_s_sc
         assert (error <= torch.maximum(weight.abs() * 2**-4, scale * 2**-10) * (1 + 2**-20)).all(), name
 
 
-def test_the_file_is_as_large_as_its_shapes_say(deep_fp8: Path) -> None:
-    from coatcheck.gpu.fp8.reading import opened
+def test_matrices_that_are_larger_than_a_piece_are_quantised_and_loaded_as_if_they_were_read_at_once(tmp_path: Path) -> None:
+    source = checkpoints.gliclass(tmp_path / "bf16", blocks=1, feed_forward=16_400)
+    forward = "model.encoder_model.encoder.block.0.layer.1.DenseReluDense"
 
+    quantize(source, tmp_path / "fp8")
+
+    before, after = tensors_of(source / "model.safetensors"), tensors_of(tmp_path / "fp8" / WEIGHTS_FILE)
+    model = empty_model(tmp_path / "fp8")
+    load_quantised(model, tmp_path / "fp8")
+    for name in (f"{forward}.wi_0", f"{forward}.wo"):
+        codes, scales = reference.quantise(before[f"{name}.weight"])
+        assert codes.numel() * 2 > PIECE_BYTES
+        for found in (after[f"{name}.weight"], model.get_submodule(name).quantised):
+            assert torch.equal(found.view(torch.uint8), codes.view(torch.uint8))
+        assert torch.equal(after[f"{name}.weight_scale"], scales)
+    assert audit(source, tmp_path / "fp8").findings == ()
+
+
+def test_the_file_is_as_large_as_its_shapes_say(deep_fp8: Path) -> None:
     with opened((deep_fp8 / WEIGHTS_FILE,)) as checkpoint:
         assert file_bytes(checkpoint.headers) == (deep_fp8 / WEIGHTS_FILE).stat().st_size
 
