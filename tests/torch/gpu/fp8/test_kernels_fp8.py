@@ -50,14 +50,17 @@ def test_rows_that_do_not_lie_next_to_one_another_are_read_where_they_are(kernel
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 def test_what_is_no_number_stays_none_and_changes_no_other_row(kernel_device: str) -> None:
     values = random(3, 32, seed=3)
-    expected = reference.quantise(values)
+    untouched = reference.quantise(values)
     values[0, 4], values[1, 5] = float("nan"), float("inf")
+    expected, expected_scales = reference.quantise(values)
 
     codes, scales = launch.quantise(values.to(kernel_device))
 
     assert codes.float().isnan().nonzero().tolist() == [[0, 4], [1, 5]]
+    assert torch.equal(scales.cpu(), expected_scales)
     assert (scales[0].isfinite(), scales[1].isinf()) == (True, True)
-    assert same_bytes((codes[2:], scales[2:]), (expected[0][2:], expected[1][2:]))
+    assert torch.equal(codes.cpu().float().nan_to_num(nan=999), expected.float().nan_to_num(nan=999))
+    assert same_bytes((codes[2:], scales[2:]), (untouched[0][2:], untouched[1][2:]))
 
 
 @pytest.mark.parametrize("rows", [1, 3])
