@@ -28,6 +28,8 @@ class Device(RuleBasedStateMachine):
         self.open: dict[int, list[int]] = {}
         self.on_their_way: list[tuple[Write, list[tuple[int, ...]]]] = []
         self.names = 0
+        self.broken: set[int] = set()
+        """Sequences of which a write failed: they hold what was never written, and wait to be released."""
 
     @rule(prompt=PROMPTS)
     def admit_and_append(self, prompt: list[int]) -> None:
@@ -38,6 +40,15 @@ class Device(RuleBasedStateMachine):
         assert not self._coming() & set(self.pool.slots_of(self.names)), "what it would read is not there yet"
         self.open[self.names] = prompt[:there]
         self._append(self.names, prompt[there:])
+
+    @precondition(lambda self: self.on_their_way)
+    @rule(data=st.data())
+    def a_write_fails(self, data: st.DataObject) -> None:
+        write, _ = self.on_their_way.pop(data.draw(st.integers(0, len(self.on_their_way) - 1)))
+        self.broken |= {name for name in self.open if set(write.slots) & set(self.pool.slots_of(name))}
+        for slot in write.slots:
+            self.memory[slot] = ()
+        self.pool.settle(write, written=False)
 
     @precondition(lambda self: self.open)
     @rule(data=st.data(), more=PROMPTS)
@@ -64,6 +75,8 @@ class Device(RuleBasedStateMachine):
         for name, tokens in self.open.items():
             slots = self.pool.slots_of(name)
             assert len(slots) == len(set(slots)) == len(tokens)
+            if name in self.broken:
+                continue
             for position, slot in enumerate(slots):
                 if slot not in coming:
                     assert self.memory[slot] == tuple(tokens[: position + 1])
@@ -112,7 +125,7 @@ class _FreesAtOnce(SlotPool):
             self._blocks[number].unsettled = 0
         super().release(name)
 
-    def settle(self, write: Write) -> None:
+    def settle(self, write: Write, *, written: bool = True) -> None:
         self._writes.pop(write.number)
 
 
@@ -136,7 +149,14 @@ class _KnowsNoPredecessor(SlotPool):
         return super().admit(name, tokens)
 
 
-@pytest.mark.parametrize("faulty", [_FreesAtOnce, _FoundBeforeWritten, _KnowsNoPredecessor])
+class _FindsWhatWasNeverWritten(SlotPool):
+    """Takes a write that failed for one that was done."""
+
+    def settle(self, write: Write, *, written: bool = True) -> None:
+        super().settle(write)
+
+
+@pytest.mark.parametrize("faulty", [_FreesAtOnce, _FoundBeforeWritten, _KnowsNoPredecessor, _FindsWhatWasNeverWritten])
 def test_a_pool_that_breaks_a_rule_is_caught(faulty: type[SlotPool]) -> None:
     class Broken(Device):
         make_pool = faulty
@@ -157,6 +177,19 @@ def test_the_second_prompt_finds_the_first_ones_whole_blocks_and_only_once_they_
     assert pool.slots_of("second") == pool.slots_of("first")[:8]
     assert pool.admit("eight", range(8)) == 4  # its last token has to be computed
     assert pool.admit("other", [9, *range(1, 10)]) == 0
+
+
+def test_a_write_that_failed_is_no_prefix_for_anybody_and_its_blocks_come_back() -> None:
+    pool = SlotPool(4, 2)
+    pool.admit("first", range(5))
+    failed, later = pool.append("first", range(2)), pool.append("first", range(2, 5))
+
+    pool.settle(failed, written=False)
+    pool.settle(later)
+
+    assert pool.admit("second", range(5)) == 0
+    pool.release("first")
+    assert pool.free_blocks == 4
 
 
 def test_a_preempted_sequence_finds_its_blocks_again_while_nobody_needed_them() -> None:

@@ -110,12 +110,14 @@ class SlotPool:
         self._writes[write.number] = (sequence, start, write)
         return write
 
-    def settle(self, write: Write) -> None:
-        """The device has written the slots, or never will. Raises GpuRefused for one that is settled already."""
+    def settle(self, write: Write, *, written: bool = True) -> None:
+        """The device has written the slots, or (not ``written``) never will: then nobody finds them, nor what follows them, as a
+        prefix. Raises GpuRefused for one that is settled already."""
         if write.number not in self._writes:
             raise GpuRefused("This write has been settled, or is another pool's.")
         sequence, start, _ = self._writes.pop(write.number)
-        sequence.settled.update(range(start, start + len(write.slots)))
+        if written:
+            sequence.settled.update(range(start, start + len(write.slots)))
         for slot in write.slots:
             self._blocks[slot // self.page_size].unsettled -= 1
         for number in {slot // self.page_size for slot in write.slots}:
