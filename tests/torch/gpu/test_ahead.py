@@ -9,7 +9,9 @@ import sys
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from coatcheck.cli.main import app
 from coatcheck.domain.errors import GpuRefused, GpuUnsupported
 from coatcheck.gpu.kernels.ahead import compile_for
 from coatcheck.gpu.kernels.catalogue import every_specimen
@@ -63,6 +65,7 @@ def test_a_generation_that_cannot_run_them_is_refused_by_name(target: str, said:
         assert said in refused.value.detail
 
 
+@pytest.mark.accept
 def test_the_compiler_itself_would_refuse_the_generation_that_is_refused_by_name() -> None:
     """So that the list of those that are too old says no more than is so."""
     code = (
@@ -79,10 +82,10 @@ def test_the_compiler_itself_would_refuse_the_generation_that_is_refused_by_name
 
 
 def test_a_name_that_no_kernel_has_compiles_nothing_and_says_so() -> None:
-    done = compiled("--kernel", "no such kernel")
+    done = CliRunner().invoke(app, ["gpu", "compile", "--kernel", "no such kernel"])
 
-    assert done.returncode == 1
-    assert "No kernel" in done.stderr
+    assert isinstance(done.exception, GpuRefused)
+    assert "No kernel" in done.exception.detail
 
 
 def test_a_process_that_interprets_kernels_says_that_it_cannot_compile_them() -> None:

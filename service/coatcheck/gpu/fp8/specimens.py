@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coatcheck.gpu.fp8.launch import COLUMNS, quantise_constants, quantise_warps
-from coatcheck.gpu.kernels.ahead import Specimen
+from coatcheck.gpu.kernels.ahead import ROUNDED_DIVISIONS, Specimen
 
 
 def specimens() -> list[Specimen]:
@@ -22,6 +22,7 @@ def specimens() -> list[Specimen]:
             expected={
                 "saturating E4M3 conversion": r"cvt\.rn\.satfinite\.e4m3x2\.f32",
                 "rounded division": r"div\.rn\.f32",
+                "no other division": ROUNDED_DIVISIONS,
                 "maximum": r"max\.f32",
             },
             warps=quantise_warps(columns),

@@ -18,6 +18,8 @@ from coatcheck.domain.errors import GpuRefused, GpuUnsupported
 
 TARGETS = {"sm_89": 89, "sm_90a": 90, "sm_100a": 100, "sm_120a": 120}
 """The generations that these kernels are for: Ada, Hopper, Blackwell of data centres and of workstations. By triton's number."""
+ROUNDED_DIVISIONS = r"\A(?![\s\S]*div\.(?:full|approx))"
+"""A pattern for ``expected``: no division in the code is an approximate one. The interpreter rounds both alike, and cannot tell."""
 TOO_OLD = {"sm_80": 80, "sm_86": 86}
 """Those that have no conversion to FP8 E4M3."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coatcheck.gpu.kernels.ahead import Specimen
+from coatcheck.gpu.kernels.ahead import ROUNDED_DIVISIONS, Specimen
 from coatcheck.gpu.nvfp4.launch import STAGES, WARPS, read_constants, write_constants
 
 _STRIDES = ("page_block", "page_kind", "page_token", "page_head")
@@ -22,7 +22,11 @@ def specimens() -> list[Specimen]:
                 "key_scale": "fp32", "value_scale": "fp32",
             },
             constants=write_constants(size),
-            expected={"saturating E4M3 conversion": r"cvt\.rn\.satfinite\.e4m3x2\.f32", "rounded division": r"div\.rn\.f32"},
+            expected={
+                "saturating E4M3 conversion": r"cvt\.rn\.satfinite\.e4m3x2\.f32",
+                "rounded division": r"div\.rn\.f32",
+                "no other division": ROUNDED_DIVISIONS,
+            },
             warps=WARPS,
             stages=STAGES,
             divisible=("page_size", "key_token", "key_head", "value_token", "value_head", *_STRIDES),
