@@ -38,8 +38,10 @@ def test_the_tiny_model_answers_with_the_plugin_in_every_process(llama: Serving)
 
 
 def test_each_process_says_each_part_once_when_it_is_armed(llama: Serving) -> None:
+    before_the_log = [line for line in llama.lines("coatcheck ") if line.startswith("coatcheck ")]
     said = [re.findall(r"pid=(\d+)\).*(coatcheck [\w-]+:.*)$", line) for line in llama.lines("pid=", "coatcheck ")]
 
+    assert len(before_the_log) == len(set(before_the_log)) == len(PARTS)
     assert len(said) >= len(PROCESSES) * len(PARTS)
     assert len(said) == len({tuple(line) for line in said})
 

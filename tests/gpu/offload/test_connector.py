@@ -214,14 +214,15 @@ def test_a_shutdown_ends_within_its_limit_beside_a_worker_that_stands_still_and_
 def test_rows_of_another_pass_are_refused_by_their_sequence() -> None:
     """A tag that a stray write left one step behind, as a flag would be."""
     with running(1, 1) as bench:
+        bench.offload.result(bench.launch(1, np.array([1])))
         bench.pump.hold(bench.model)
-        job = bench.launch(1, np.array([1]))
+        job = bench.launch(2, np.array([2]))
         assert comes_true(lambda: job.stage is Stage.CONSUMING)
 
         job.slot.memory.tag[0] = job.sequence - 1
         bench.pump.release(bench.model)
 
-        with pytest.raises(StageUnavailable, match="rows of pass 0 were read for pass 1"):
+        with pytest.raises(StageUnavailable, match="rows of pass 1 were read for pass 2"):
             bench.offload.result(job)
 
 

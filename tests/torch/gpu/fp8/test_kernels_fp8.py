@@ -71,9 +71,12 @@ def test_sums_are_scaled_out_to_the_reference_s_bits(kernel_device: str, rows: i
     sums[0, :3] = torch.tensor([0.0, -0.0, 3e38])
     row_scales = torch.rand(16, 1, generator=generator) * 1e-2
     channel_scales = torch.rand(1, columns, generator=generator) * 1e-3
+    # One that tells the order of the two products: the scales' own is nothing.
+    sums[0, 3], row_scales[0], channel_scales[0, 3] = 2.0**100, 2.0**-100, 2.0**-60
 
     found = launch.scale_out(sums.to(kernel_device), row_scales.to(kernel_device), channel_scales.to(kernel_device), rows)
 
     expected = reference.scale_out(sums, row_scales, channel_scales, rows)
     assert found.shape == (rows, columns)
     assert torch.equal(found.cpu().view(torch.int16), expected.view(torch.int16))
+    assert expected[0, 3] == 2.0**-60

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from coatcheck.domain.errors import GpuRefused
 from coatcheck.gpu.fp8 import reference
@@ -89,3 +93,38 @@ def test_it_waits_for_no_device_and_has_no_shape_that_hangs_on_what_it_reads() -
     made, _ = layer(gemm="row-wise")
 
     assert made.to("meta")(activations(3, 64).to("meta")).shape == (3, 48)
+
+
+class Products(TorchDispatchMode):  # type: ignore[misc]
+    """Notes the left side of each FP8 product, and whether it may add in less than float32."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[tuple[int, ...], bool]] = []
+
+    def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if operation.name() == "aten::_scaled_mm":
+            self.seen.append((tuple(args[0].shape), args[7:] == (True,)))  # the last of its arguments, all of which have a place
+        return operation(*args, **(kwargs or {}))
+
+
+def test_rows_are_multiplied_by_the_sixteen_and_added_in_float32() -> None:
+    made, _ = layer(gemm="row-wise")
+
+    with Products() as products:
+        found = made(activations(13, 64))
+
+    assert found.shape == (13, 48)
+    assert products.seen == [((16, 64), False)]
+
+
+def test_the_sums_of_a_gpu_are_added_in_float32_too() -> None:
+    """On tensors of a GPU that need not be there: they hold nothing."""
+    with FakeTensorMode():
+        codes, scales = torch.empty(48, 64, dtype=torch.float8_e4m3fn, device="cuda"), torch.empty(1, 48, device="cuda")
+        made = Fp8Linear("the layer", codes, scales, backend="torch", gemm="scale-out")
+        with Products() as products:
+            found = made._sums(torch.empty(16, 64, dtype=torch.float8_e4m3fn, device="cuda"))
+
+    assert (found.shape, found.dtype) == ((16, 48), torch.float32)
+    assert products.seen == [((16, 64), False)]
