@@ -86,6 +86,22 @@ def test_the_failure_of_b_is_delivered_while_a_is_unfinished() -> None:
     assert a.consumed
 
 
+def test_failures_are_delivered_in_the_order_of_failing_and_then_none() -> None:
+    with running(3, 1) as bench:
+        bench.pump.hold(bench.model)
+        jobs = [bench.launch(number, np.array([number])) for number in (1, 2, 3)]
+        order = [jobs[1], jobs[2], jobs[0]]
+
+        for job in order:
+            bench.offload.cancel(job)
+        found = [bench.offload.next_failure(LIMIT_S) for _ in order]
+        nothing_more = bench.offload.next_failure(0.01)
+        bench.pump.release(bench.model)
+
+    assert [failure.sequence for failure in found if failure] == [job.sequence for job in order]
+    assert nothing_more is None
+
+
 def test_a_pass_whose_inputs_do_not_come_stands_in_nobodys_way() -> None:
     with running(2, 1) as bench:
         other = bench.streams.stream("other")
