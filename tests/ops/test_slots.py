@@ -23,6 +23,13 @@ class Clock:
         return time.monotonic() + self.ahead
 
 
+class Standing(Clock):
+    """Goes only as far as it is put forward: a machine that is busy elsewhere makes no difference."""
+
+    def __call__(self) -> float:
+        return self.ahead
+
+
 class Work:
     """Pieces that stay until they are let go, and what is being worked on."""
 
@@ -188,6 +195,25 @@ async def test_a_piece_that_is_not_young_any_more_keeps_nobody_waiting() -> None
     await asyncio.sleep(2 * YOUNG_S)  # nobody asks and nobody leaves: the slots look again by themselves
 
     assert work.inside == [QUIET, LOUD]
+    await work.end()
+
+
+async def test_who_comes_back_at_once_again_and_again_for_nothing_keeps_nobody_from_working() -> None:
+    clock = Standing()
+    work = await where_loud_has_had(3, clock)
+    await have(clock, work, QUIET, 0)
+    await work.ask(LOUD, 1)
+    assert work.inside == []
+
+    waited_s = 0.0
+    while not work.inside and waited_s < 2 * HALF_LIFE_S:
+        clock.ahead += SOON_S / 2
+        waited_s += SOON_S / 2
+        await have(clock, work, QUIET, 0)
+        await settle()
+
+    assert work.inside == [LOUD]
+    assert waited_s < HALF_LIFE_S / 2
     await work.end()
 
 

@@ -2,7 +2,8 @@
 
 While others have asked within the last seconds, an owner holds its share of the slots at most, so that who asks seldom finds one
 free; alone it has them all. And while a piece of somebody who has had little of late is young, nobody who has had much more is
-handed another: those who hold slots share the cores too, and who asks seldom is to wait little.
+handed another: those who hold slots share the cores too, and who asks seldom is to wait little. Time in which a slot stayed free
+for an owner counts as had: coming back at once, again and again, for next to nothing keeps nobody from working.
 Whoever waits is served in the order of ``Turns``: one between two of anybody else's.
 """
 
@@ -84,6 +85,8 @@ class FairSlots:
         """By owner, when each of its pieces began."""
         self._left: dict[UUID, float] = {}
         """By owner that holds none, when its last piece ended."""
+        self._kept_free_for: set[UUID] = set()
+        """Of those who left, for whom somebody has been passed over."""
         self._waiting: list[tuple[int, int, UUID, asyncio.Future[float]]] = []
         self._timer: asyncio.TimerHandle | None = None
 
@@ -100,6 +103,7 @@ class FairSlots:
     async def take(self, owner: UUID) -> float:
         """When the owner's piece began, once it has a slot; ``give_back`` wants to know it."""
         self._recent.note(owner)
+        self._charge_what_was_kept_free(owner)
         freed: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (self._turns.take(owner), next(self._numbers), owner, freed))
         self._hand_out()
@@ -123,6 +127,7 @@ class FairSlots:
         """Gives free slots to those whose turn it is, who hold less than their share and have to give way to nobody."""
         now = self._now()
         self._left = {owner: at for owner, at in self._left.items() if now - at < SOON_S and owner not in self._held}
+        self._kept_free_for &= self._left.keys()
         passed: list[tuple[int, int, UUID, asyncio.Future[float]]] = []
         gave_way = False
         while self._waiting and sum(map(len, self._held.values())) < self._slots:
@@ -146,7 +151,18 @@ class FairSlots:
         """To somebody who has had much less, and whose piece is young or who will be back at once with the next one."""
         had = self._had.of(owner, now)
         young = [other for other, began in self._held.items() if max(began) > now - YOUNG_S]
-        return any(other != owner and had > MUCH_MORE * self._had.of(other, now) + SLACK_S for other in (*young, *self._left))
+        others = {
+            other for other in (*young, *self._left) if other != owner and had > MUCH_MORE * self._had.of(other, now) + SLACK_S
+        }
+        self._kept_free_for |= others & self._left.keys()
+        return bool(others)
+
+    def _charge_what_was_kept_free(self, owner: UUID) -> None:
+        """From when the owner left until it is back; who does not come back soon keeps nothing free any more."""
+        if owner in self._kept_free_for:
+            now = self._now()
+            self._had.add(owner, min(now - self._left[owner], SOON_S), now)
+            self._kept_free_for.discard(owner)
 
     def _on_timer(self) -> None:
         self._timer = None
