@@ -28,6 +28,9 @@ class ModelServer:
     dies_at: int | None = None
     """Says that its engine is dead from this answer on."""
     tells_its_start: bool = True
+    trickles: bool = False
+    """``/health`` never ends its answer, and says a byte now and then."""
+    models: str = json.dumps({"data": [{"id": "tiny"}]})
     answers: int = 0
     url: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -61,10 +64,12 @@ def _handler(server: ModelServer) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             now = server.answers
             if self.path == "/v1/models":
-                self._answer(200, json.dumps({"data": [{"id": "tiny"}]}))
+                self._answer(200, server.models)
             elif self.path == "/metrics" and server.tells_its_start:
                 again = server.restarts_at is not None and now >= server.restarts_at
                 self._answer(200, f"# HELP x y\nprocess_start_time_seconds {2.0 if again else 1.0}\n")
+            elif self.path == "/health" and server.trickles:
+                self._trickle()
             elif self.path == "/health":
                 self._answer(503 if server.dies_at is not None and now >= server.dies_at else 200, "")
             else:
@@ -77,6 +82,12 @@ def _handler(server: ModelServer) -> type[BaseHTTPRequestHandler]:
             text, reason = ("An essay.", "stop") if right else (server.text, server.finish_reason)
             completion = json.dumps({"choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": reason}]})
             self._answer(200 if right else server.status, completion if right or server.body is None else server.body)
+
+        def _trickle(self) -> None:
+            """The head of an answer, a byte at a time."""
+            for char in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"x" * 600:
+                self.wfile.write(bytes([char]))
+                time.sleep(0.1)
 
         def _answer(self, status: int, body: str) -> None:
             self.send_response(status)

@@ -1,6 +1,7 @@
 """``python -m deploy.vllm.acceptance --endpoint http://127.0.0.1:8000/v1``: three rounds of 16 overlapping requests.
 
-Exits with 0 where every answer counted and the server stayed the same one, with 1 where not, with 2 where it could not begin.
+Exits with 0 where every answer counted and the server stayed the same one, with 1 where not, with 2 where it could not begin,
+or the result not be written.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -29,7 +31,11 @@ def main(arguments: list[str] | None = None) -> int:
     for line in as_lines(load, rounds, seen):
         print(line)
     if given.json is not None:
-        given.json.write_text(json.dumps(as_values(load, rounds, seen), indent=2) + "\n", "utf-8")
+        try:
+            given.json.write_text(json.dumps(as_values(load, rounds, seen), indent=2) + "\n", "utf-8")
+        except OSError as error:
+            print(f"the result could not be written: {error.strerror}: {given.json}", file=sys.stderr)
+            return 2
     return 1 if findings(load, rounds, seen) else 0
 
 
@@ -58,11 +64,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=_count, default=3)
     parser.add_argument("--at-once", type=_count, default=16)
     parser.add_argument("--max-tokens", type=_count, default=700)
-    parser.add_argument("--temperature", type=float, default=0.8)
-    parser.add_argument("--limit", type=float, default=180.0, help="seconds for one answer")
+    parser.add_argument("--temperature", type=_number, default=0.8)
+    parser.add_argument("--limit", type=_seconds, default=180.0, help="seconds for one answer")
     parser.add_argument("--container", help="whose restarts docker counts; without it /metrics tells one start from another")
     parser.add_argument("--memory-command", default=MEMORY_COMMAND, help="prints MiB used and free, a line for each device")
-    parser.add_argument("--every", type=float, default=2.0, help="seconds between two looks at memory and server")
+    parser.add_argument("--every", type=_seconds, default=2.0, help="seconds between two looks at memory and server")
     parser.add_argument("--api-key-file", type=Path)
     parser.add_argument("--json", type=Path, help="where the whole result is written")
     return parser
@@ -72,6 +78,20 @@ def _count(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError("at least 1")
+    return value
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError("a number")
+    return value
+
+
+def _seconds(text: str) -> float:
+    value = _number(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError("above 0")
     return value
 
 

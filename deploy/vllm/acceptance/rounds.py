@@ -1,16 +1,22 @@
 """Rounds of overlapping chat completions: each begins at once and ends before the next, and each answer is looked at.
 
 An answer counts when it came within its time, with status 200, a finish reason, and a text that is not empty. What it says is not
-judged.
+judged. None is read beyond ``MOST_BYTES``: an endpoint that never ends its answer is to end as a finding, not this process.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from dataclasses import dataclass
 
 import httpx
+
+MOST_BYTES = 16 * 1024 * 1024
+"""Of one answer, unpacked; 700 tokens are some kilobytes."""
+MODELS_LIMIT_S = 10.0
+_SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +72,14 @@ async def run_round(client: httpx.AsyncClient, endpoint: str, load: Load, number
 
 
 async def first_model(client: httpx.AsyncClient, endpoint: str) -> str:
-    """The first model that the endpoint serves. Raises httpx.HTTPError, ValueError or LookupError where it names none."""
-    answer = await client.get(f"{endpoint}/models")
-    answer.raise_for_status()
-    return str(answer.json()["data"][0]["id"])
+    """The first model that the endpoint serves. Raises httpx.HTTPError, TimeoutError or ValueError where it names none."""
+    async with asyncio.timeout(MODELS_LIMIT_S), client.stream("GET", f"{endpoint}/models") as answer:
+        answer.raise_for_status()
+        read = await _body(answer)
+    try:
+        return str(json.loads(read or b"")["data"][0]["id"])
+    except (LookupError, TypeError, RecursionError) as error:
+        raise ValueError("no model is named") from error
 
 
 def _prompt(number: int, which: int) -> str:
@@ -88,8 +98,8 @@ async def _ask(client: httpx.AsyncClient, endpoint: str, load: Load, prompt: str
     reason, chars, problem = None, 0, None
     try:
         async with asyncio.timeout(load.limit_s):
-            answer = await client.post(f"{endpoint}/chat/completions", json=body, timeout=load.limit_s)
-        reason, chars, problem = _judged(answer)
+            status, answer = await _posted(client, f"{endpoint}/chat/completions", body, load.limit_s)
+        reason, chars, problem = _judged(status, answer)
     except (TimeoutError, httpx.TimeoutException):
         problem = f"no whole answer within {load.limit_s:g} s"
     except httpx.HTTPError as error:
@@ -97,16 +107,35 @@ async def _ask(client: httpx.AsyncClient, endpoint: str, load: Load, prompt: str
     return Answer(began, time.monotonic(), reason, chars, problem)
 
 
-def _judged(answer: httpx.Response) -> tuple[str | None, int, str | None]:
+async def _posted(client: httpx.AsyncClient, address: str, body: object, limit_s: float) -> tuple[int, bytes | None]:
+    """Status and body; None for a body that is too long."""
+    async with client.stream("POST", address, json=body, timeout=limit_s) as answer:
+        return answer.status_code, await _body(answer)
+
+
+async def _body(answer: httpx.Response) -> bytes | None:
+    read = bytearray()
+    async for piece in answer.aiter_bytes():
+        read += piece
+        if len(read) > MOST_BYTES:
+            return None
+    return bytes(read)
+
+
+def _judged(status: int, answer: bytes | None) -> tuple[str | None, int, str | None]:
     """Finish reason, characters, and what is wrong with it."""
-    if answer.status_code != httpx.codes.OK:
-        return None, 0, f"status {answer.status_code}"
+    if status != httpx.codes.OK:
+        return None, 0, f"status {status}"
+    if answer is None:
+        return None, 0, f"an answer of more than {MOST_BYTES:,} bytes"
     try:
-        [choice, *_] = answer.json()["choices"]
+        [choice, *_] = json.loads(answer)["choices"]
         reason, text = choice.get("finish_reason"), choice["message"].get("content")
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None, 0, "no chat completion in the answer"
     chars = len(text.strip()) if isinstance(text, str) else 0
     if not isinstance(reason, str):
         return None, chars, "no finish reason"
+    # The server's words, for a terminal: short, and without what moves its cursor.
+    reason = "".join(char if char.isprintable() else "?" for char in reason[:_SHOWN])
     return reason, chars, None if chars else f"an empty answer (finish reason {reason})"

@@ -15,6 +15,8 @@ MEMORY_COMMAND = "nvidia-smi --query-gpu=memory.used,memory.free --format=csv,no
 """One line a device: MiB used and free. Of the whole device, with what others hold of it."""
 _STARTED = re.compile(r"^process_start_time_seconds(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
 HEALTH_LIMIT_S = 10.0
+"""For each thing that is looked at: a server that trickles, or a driver that hangs, is not to hold up the run's end."""
+_MOST_METRICS = 16 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -85,14 +87,14 @@ class Watch:
 
     async def _health(self, client: httpx.AsyncClient, seen: Watched) -> None:
         try:
-            answer = await client.get(f"{self.root}/health", timeout=HEALTH_LIMIT_S)
-        except httpx.TimeoutException:
+            status, _ = await _got(client, f"{self.root}/health", 0)
+        except (httpx.TimeoutException, TimeoutError):
             seen.slow += 1
         except httpx.HTTPError:
             seen.away += 1
         else:
             # Whoever has no such address answers 404, and is there.
-            seen.away += answer.status_code == httpx.codes.SERVICE_UNAVAILABLE
+            seen.away += status == httpx.codes.SERVICE_UNAVAILABLE
 
     async def _identity(self, client: httpx.AsyncClient, seen: Watched) -> None:
         found = await (self._of_the_process(client) if self.container is None else _of_the_container(self.container))
@@ -101,11 +103,22 @@ class Watch:
 
     async def _of_the_process(self, client: httpx.AsyncClient) -> str | None:
         try:
-            answer = await client.get(f"{self.root}/metrics", timeout=HEALTH_LIMIT_S)
-        except httpx.HTTPError:
+            status, metrics = await _got(client, f"{self.root}/metrics", _MOST_METRICS)
+        except (httpx.HTTPError, TimeoutError):
             return None
-        found = _STARTED.search(answer.text) if answer.status_code == httpx.codes.OK else None
+        found = _STARTED.search(metrics) if status == httpx.codes.OK else None
         return found[1] if found else None
+
+
+async def _got(client: httpx.AsyncClient, address: str, most_bytes: int) -> tuple[int, str]:
+    """Status, and so much of the body. Raises httpx.HTTPError and TimeoutError."""
+    read = bytearray()
+    async with asyncio.timeout(HEALTH_LIMIT_S), client.stream("GET", address, timeout=HEALTH_LIMIT_S) as answer:
+        async for piece in answer.aiter_bytes():
+            read += piece
+            if len(read) >= most_bytes:
+                break
+    return answer.status_code, read[:most_bytes].decode("utf-8", "replace")
 
 
 async def _of_the_container(name: str) -> str | None:
@@ -113,13 +126,28 @@ async def _of_the_container(name: str) -> str | None:
     return output.strip() if output else None
 
 
+async def _killed(process: asyncio.subprocess.Process) -> None:
+    """One that waits for a driver may not even end of that: it is left behind."""
+    with suppress(ProcessLookupError, TimeoutError):
+        process.kill()
+        async with asyncio.timeout(1):
+            await process.wait()
+
+
 async def _output_of(command: list[str]) -> str | None:
-    """None where there is no such command, or it failed."""
+    """None where there is no such command, it failed, or it had not ended in time."""
     try:
         process = await asyncio.create_subprocess_exec(
             *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
         )
     except OSError:
         return None
-    output, _ = await process.communicate()
+    try:
+        async with asyncio.timeout(HEALTH_LIMIT_S):
+            output, _ = await process.communicate()
+    except TimeoutError:
+        return None
+    finally:  # also where the run ends meanwhile
+        if process.returncode is None:
+            await _killed(process)
     return output.decode("utf-8", "replace") if process.returncode == 0 else None
