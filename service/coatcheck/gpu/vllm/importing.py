@@ -23,7 +23,8 @@ class AfterImport(MetaPathFinder):
         if name not in self._names:
             return None
         for finder in sys.meta_path:
-            found = None if finder is self else finder.find_spec(name, path, target)
+            find_spec = getattr(finder, "find_spec", None)  # as Python's own import, which passes over those of long ago
+            found = None if finder is self or find_spec is None else find_spec(name, path, target)
             if found is not None:
                 if found.loader is not None:
                     found.loader = _Then(found.loader, self._imported)
