@@ -37,6 +37,18 @@ def test_others_are_refused_in_words(device: Device | None, has_triton: bool, sa
     assert said in found
 
 
+def test_a_gpu_that_does_not_answer_is_one_that_cannot_be_run_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("CUDA-capable device(s) is/are busy or unavailable")
+
+    (tmp_path / WEIGHTS_FILE).write_bytes(b"weights")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", broken)
+
+    with pytest.raises(GpuUnsupported, match="does not answer"):
+        gpu(tmp_path)
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a device is here")
 def test_a_machine_without_a_gpu_says_so(tmp_path: Path) -> None:
     (tmp_path / WEIGHTS_FILE).write_bytes(b"weights")

@@ -68,4 +68,7 @@ def _device() -> Device | None:
 
     if not torch.cuda.is_available():
         return None
-    return Device(torch.cuda.get_device_capability(), torch.cuda.mem_get_info()[0])
+    try:
+        return Device(torch.cuda.get_device_capability(), torch.cuda.mem_get_info()[0])
+    except RuntimeError as error:  # the first call that reaches the driver: one that is full, held by another, or broken
+        raise GpuUnsupported("There is a CUDA device, and it does not answer.") from error
