@@ -90,3 +90,21 @@ def test_a_launch_that_fits_and_one_that_does_not_differ_by_their_exit_codes() -
 
     assert (fits, found["fits"], found["findings"]) == (0, True, [])
     assert (fails, problems["fits"], [one["problem"] for one in problems["findings"]]) == (1, False, ["margin"])
+
+
+@pytest.mark.parametrize("size", ["inf", "1e300", "nan", "-1"])
+def test_a_memory_that_no_machine_has_is_refused_as_usage(size: str) -> None:
+    others = ["--weights-gib", "1", "--cache-per-token", "1", "--max-length", "1", "--max-sequences", "1"]
+
+    done = [
+        CliRunner().invoke(app, ["gpu", "plan", "--memory-gib", size]),
+        CliRunner().invoke(app, ["gpu", "budget", "--device-gib", size, *others]),
+    ]
+
+    assert [one.exit_code for one in done] == [2, 2]
+
+
+def test_a_configuration_without_an_end_is_refused() -> None:
+    done = CliRunner().invoke(app, ["gpu", "plan", "--config", "/dev/zero"])
+
+    assert isinstance(done.exception, GpuRefused)

@@ -10,6 +10,10 @@ import typer
 from coatcheck.cli import output
 from coatcheck.cli.output import AsJson
 
+MOST_GIB = 1024.0**3
+"""An exbibyte: what is above it, infinity too, is a slip."""
+MOST_CONFIG_BYTES = 16 * 1024 * 1024
+
 gpu = typer.Typer(help="The accelerated runtime: what it has and what it will need.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -70,7 +74,7 @@ def gpu_plan(
     linear_layers: Annotated[int, typer.Option(min=0, help="Layers with linear attention; 0 for none.")] = 36,
     state_bytes: Annotated[int, typer.Option(help="Recurrent state of each, in bytes.")] = 3_207_168,
     block_tokens: Annotated[int | None, typer.Option(help="Try this page, in tokens; the smallest that fits without it.")] = None,
-    memory_gib: Annotated[float, typer.Option(min=0.0, help="Memory for the cache.")] = 5.85,
+    memory_gib: Annotated[float, typer.Option(min=0.0, max=MOST_GIB, help="Memory for the cache.")] = 5.85,
     max_length: Annotated[int, typer.Option(min=1, help="Tokens of the longest sequence.")] = 169_984,
     as_json: AsJson = False,
 ) -> None:
@@ -110,15 +114,15 @@ def gpu_plan(
 
 @gpu.command(name="budget")
 def gpu_budget(
-    device_gib: Annotated[float, typer.Option(min=0.0, help="Memory of the device.")],
-    weights_gib: Annotated[float, typer.Option(min=0.0, help="Weights that stay on the device.")],
+    device_gib: Annotated[float, typer.Option(min=0.0, max=MOST_GIB, help="Memory of the device.")],
+    weights_gib: Annotated[float, typer.Option(min=0.0, max=MOST_GIB, help="Weights that stay on the device.")],
     cache_per_token: Annotated[int, typer.Option(min=1, help="Bytes of cache for each token, all layers together.")],
     max_length: Annotated[int, typer.Option(help="Tokens of the longest sequence.")],
     max_sequences: Annotated[int, typer.Option(help="Sequences at once.")],
     state_bytes: Annotated[int, typer.Option(min=0, help="Recurrent state of a sequence, all layers together.")] = 0,
-    workspaces_gib: Annotated[float, typer.Option(min=0.0, help="Scratch memory of the kernels.")] = 0.0,
-    graphs_gib: Annotated[float, typer.Option(min=0.0, help="Captured graphs.")] = 0.0,
-    others_gib: Annotated[float, typer.Option(min=0.0, help="What others hold of the device.")] = 0.0,
+    workspaces_gib: Annotated[float, typer.Option(min=0.0, max=MOST_GIB, help="Scratch memory of the kernels.")] = 0.0,
+    graphs_gib: Annotated[float, typer.Option(min=0.0, max=MOST_GIB, help="Captured graphs.")] = 0.0,
+    others_gib: Annotated[float, typer.Option(min=0.0, max=MOST_GIB, help="What others hold of the device.")] = 0.0,
     utilisation: Annotated[float, typer.Option(help="The share that the runtime may cut up.")] = 0.92,
     as_json: AsJson = False,
 ) -> None:
@@ -168,7 +172,8 @@ def _json_of(path: Path) -> object:
     from coatcheck.domain.errors import GpuRefused
 
     try:
-        found: object = json.loads(path.read_bytes())
+        with path.open("rb") as file:  # a pipe too, but no more of it than a configuration has
+            found: object = json.loads(file.read(MOST_CONFIG_BYTES))
     except (OSError, ValueError, RecursionError) as error:
         raise GpuRefused(f"{path} cannot be read as JSON.") from error
     return found

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from coatcheck.domain.errors import GpuRefused
+from coatcheck.gpu.fp8.json_files import read_json
 from coatcheck.gpu.fp8.layout import EncoderShape
 
 _MOST_BYTES = 1024 * 1024
+_MOST_BLOCKS = 1024
+"""Beyond any encoder there is. Names are made for each, before a tensor is looked for."""
 _DEFAULTS = {
     "num_layers": 8, "d_model": 512, "d_kv": 64, "num_heads": 6, "d_ff": 1024, "relative_attention_num_buckets": 32,
     "vocab_size": 250_112,
@@ -20,8 +22,7 @@ def encoder_shape(folder: Path) -> EncoderShape:
     """Raises GpuRefused for anything but a GLiClass uni-encoder over an mT5 encoder with gated feed-forward layers."""
     path = folder / "config.json"
     try:
-        with path.open("rb") as file:
-            config = json.loads(file.read(_MOST_BYTES))
+        config = read_json(path, _MOST_BYTES)
     except (OSError, ValueError, RecursionError) as error:
         raise GpuRefused(f"{path} cannot be read as JSON.") from error
     encoder = config.get("encoder_config") if isinstance(config, dict) else None
@@ -35,6 +36,8 @@ def encoder_shape(folder: Path) -> EncoderShape:
     wrong = [name for name, size in sizes.items() if type(size) is not int or size < 1]
     if wrong:
         raise GpuRefused(f"In {path}, {wrong[0]} is {sizes[wrong[0]]!r}, which is no size.")
+    if sizes["num_layers"] > _MOST_BLOCKS:
+        raise GpuRefused(f"In {path}, num_layers is {sizes['num_layers']:,}; {_MOST_BLOCKS:,} are read at most.")
     return EncoderShape(
         blocks=sizes["num_layers"],
         hidden=sizes["d_model"],

@@ -105,11 +105,13 @@ def _new_folder(target: Path, source: Path) -> Iterator[Path]:
     """A folder beside the target that takes its name at the end; where that does not come, nothing is left of it."""
     if os.path.lexists(target):
         raise GpuRefused(f"{target} exists; a quantised checkpoint is written into a new folder.")
-    if target.resolve().is_relative_to(source.resolve()):
-        raise GpuRefused(f"{target} lies inside of the folder that it would be made from.")
     try:
+        if target.resolve().is_relative_to(source.resolve()):
+            raise GpuRefused(f"{target} lies inside of the folder that it would be made from.")
         folder = target.parent / f".{target.name}.{secrets.token_hex(4)}.partial"
         folder.mkdir()
+    except RuntimeError as error:  # pathlib's, up to Python 3.12
+        raise GpuRefused(f"Nothing can be written beside {target}: symbolic links lead in a circle.") from error
     except OSError as error:
         raise GpuRefused(f"Nothing can be written beside {target}: {error.strerror}.") from error
     try:

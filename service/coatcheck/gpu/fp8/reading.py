@@ -13,12 +13,15 @@ from typing import BinaryIO
 import torch
 
 from coatcheck.domain.errors import GpuRefused, GpuUnsupported
+from coatcheck.gpu.fp8.json_files import read_json
 from coatcheck.gpu.fp8.layout import Header
 
 PIECE_BYTES = 1024 * 1024
 """Quantising one of these takes some ten times as much, in float32."""
 _INDEX = "model.safetensors.index.json"
 _INDEX_BYTES = 16 * 1024 * 1024
+_HEAD_BYTES = 16 * 1024 * 1024
+"""The format allows six times as much, for which two parsers take a minute and gigabytes (measured)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +82,14 @@ def opened(files: tuple[Path, ...]) -> Iterator[Checkpoint]:
     with ExitStack() as stack:
         for path in files:
             try:
-                with safe_open(path, "pt"):  # the library holds the head against the format and the file
-                    pass
+                if not path.is_file():
+                    raise GpuRefused(f"{path} is no file.")
                 file = stack.enter_context(path.open("rb"))
                 head_bytes = int.from_bytes(file.read(8), "little")
+                if _HEAD_BYTES < head_bytes < path.stat().st_size:
+                    raise GpuRefused(f"The head of {path} has {head_bytes:,} bytes; {_HEAD_BYTES:,} are read at most.")
+                with safe_open(path, "pt"):  # the library holds the head against the format and the file
+                    pass
                 head = json.loads(file.read(head_bytes))
             except (OSError, ValueError, SafetensorError) as error:
                 raise GpuRefused(f"{path} cannot be read as safetensors: {error}.") from error
@@ -119,8 +126,7 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
 
 def _shards(index: Path) -> set[str]:
     try:
-        with index.open("rb") as file:
-            mapped = json.loads(file.read(_INDEX_BYTES))["weight_map"]
+        mapped = read_json(index, _INDEX_BYTES)["weight_map"]
         return {str(name) for name in mapped.values()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise GpuRefused(f"{index} cannot be read.") from error

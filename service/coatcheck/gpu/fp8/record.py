@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from coatcheck.domain.errors import GpuRefused
+from coatcheck.gpu.fp8.json_files import read_json
 from coatcheck.gpu.fp8.layout import RECORD_FILE
 
 _FORMAT = 1
@@ -51,8 +52,7 @@ def read(folder: Path) -> Record:
     """Raises GpuRefused for what is none, and for one of another format."""
     path = folder / RECORD_FILE
     try:
-        with path.open("rb") as file:
-            found = json.loads(file.read(_MOST_BYTES))
+        found = read_json(path, _MOST_BYTES)
         if found["format"] != _FORMAT:
             raise GpuRefused(f"{path} is of the format {found['format']!r}; this reads {_FORMAT}.")
         upstream = found["upstream"]

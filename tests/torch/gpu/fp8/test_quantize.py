@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import resource
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -181,6 +183,7 @@ def test_a_tensor_that_is_not_as_it_should_be_is_named_and_nothing_is_left(shall
         ({"encoder": {"feed_forward_proj": "relu"}}, "gated"),
         ({"encoder": {"num_layers": 3}}, "block.2"),
         ({"encoder": {"num_layers": "two"}}, "num_layers is 'two'"),
+        ({"encoder": {"num_layers": 10**9}}, "num_layers is 1,000,000,000"),
         ({"architecture_type": "bi-encoder"}, "uni-encoder"),
     ],
 )
@@ -197,6 +200,43 @@ def test_a_file_that_was_cut_off_is_refused_by_name(shallow: Path, tmp_path: Pat
 
     with pytest.raises(GpuRefused, match=r"model\.safetensors cannot be read"):
         quantize(shallow, tmp_path / "fp8")
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors.index.json"])
+def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(shallow: Path, tmp_path: Path, name: str) -> None:
+    (shallow / name).unlink(missing_ok=True)
+    os.mkfifo(shallow / name)
+    asked = threading.Thread(target=lambda: done.append(_refusal(shallow, tmp_path / "fp8")), daemon=True)
+    done: list[str | None] = []
+
+    asked.start()
+    asked.join(20)
+
+    assert done == [f"{shallow / name} cannot be read as JSON." if name == "config.json" else None]
+
+
+def _refusal(source: Path, target: Path) -> str | None:
+    try:
+        quantize(source, target)
+    except GpuRefused as error:
+        return error.detail
+    return None
+
+
+def test_a_head_beyond_any_checkpoint_s_is_refused_before_it_is_read(shallow: Path, tmp_path: Path) -> None:
+    with (shallow / "model.safetensors").open("r+b") as file:
+        file.write((99_000_000).to_bytes(8, "little"))
+        file.truncate(100_000_000)
+
+    with pytest.raises(GpuRefused, match="99,000,000 bytes"):
+        quantize(shallow, tmp_path / "fp8")
+
+
+def test_a_target_behind_links_in_a_circle_is_refused(shallow: Path, tmp_path: Path) -> None:
+    (tmp_path / "circle").symlink_to("circle")
+
+    with pytest.raises(GpuRefused, match="Nothing can be written beside"):
+        quantize(shallow, tmp_path / "circle" / "fp8")
 
 
 def test_a_target_that_exists_is_refused_and_left_as_it_is(shallow: Path, tmp_path: Path) -> None:
