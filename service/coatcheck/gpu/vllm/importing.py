@@ -24,7 +24,7 @@ class AfterImport(MetaPathFinder):
             return None
         for finder in sys.meta_path:
             find_spec = getattr(finder, "find_spec", None)  # as Python's own import, which passes over those of long ago
-            found = None if finder is self or find_spec is None else find_spec(name, path, target)
+            found: ModuleSpec | None = None if finder is self or find_spec is None else find_spec(name, path, target)
             if found is not None:
                 if found.loader is not None:
                     found.loader = _Then(found.loader, self._imported)
