@@ -16,7 +16,6 @@ from tests.gpu.offload.world import World
         (3, 4, False),
         (1, 2, True),
         (2, 3, True),
-        (3, 3, True),
         pytest.param(3, 4, True, marks=pytest.mark.accept),
     ],
 )
