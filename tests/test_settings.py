@@ -109,3 +109,10 @@ def test_a_number_that_nothing_can_be_reckoned_with_refuses_to_start(
         load(data_dir=data_dir)
 
     assert name in refused.value.detail
+
+
+def test_a_length_that_is_named_twice_is_refused_by_the_settings_name(data_dir: Path) -> None:
+    assert load({}, data_dir=data_dir, router_buckets="64,128").router_buckets == "64,128"
+
+    with pytest.raises(RefusedToStart, match="COATCHECK_ROUTER_BUCKETS"):
+        load({}, data_dir=data_dir, router_buckets="64,128,64")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import platformdirs
-from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from coatcheck.domain.errors import RefusedToStart
@@ -155,6 +155,13 @@ class Settings(BaseSettings):
     """How often retention is applied."""
     stage_limit_s: Seconds = 120
     watchdog_grace_s: Seconds = 10
+
+    @field_validator("router_buckets")
+    @classmethod
+    def _each_once(cls, lengths: str | None) -> str | None:
+        if lengths is not None and len(set(lengths.split(","))) < lengths.count(",") + 1:
+            raise ValueError("a length is named twice")
+        return lengths
 
     @model_validator(mode="after")
     def _one_kind_of_storage(self) -> Settings:
