@@ -167,6 +167,19 @@ async def test_who_has_had_much_gives_way_to_the_young_piece_of_who_has_had_litt
     await work.end()
 
 
+async def test_a_slot_is_kept_free_for_a_moment_and_not_for_as_long_as_a_piece_would_be_young() -> None:
+    work = await where_loud_has_had(3, Clock())
+    await asyncio.sleep(2 * SOON_S)
+    await work.ask(QUIET, 1)
+    await work.ask(LOUD, 1)
+
+    work.leave.release()
+    await asyncio.sleep(YOUNG_S / 2)
+
+    assert work.inside == [LOUD]
+    await work.end()
+
+
 async def test_who_comes_back_at_once_finds_nobody_who_has_had_much_more_at_work() -> None:
     clock = Clock()
     work = await where_loud_has_had(3, clock)

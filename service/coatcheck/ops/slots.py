@@ -144,7 +144,9 @@ class FairSlots:
             freed.set_result(now)
         for one in passed:
             heapq.heappush(self._waiting, one)
-        if gave_way and self._timer is None:
+        if gave_way:
+            if self._timer is not None:
+                self._timer.cancel()
             self._timer = asyncio.get_running_loop().call_later(SOON_S if self._left else YOUNG_S, self._on_timer)
 
     def _gives_way(self, owner: UUID, now: float) -> bool:
