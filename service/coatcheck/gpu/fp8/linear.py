@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-from types import ModuleType
 from typing import Literal
 
 import torch
 
-from coatcheck.domain.errors import GpuRefused, GpuUnsupported
-from coatcheck.gpu.fp8 import contract, reference
+from coatcheck.domain.errors import GpuRefused
+from coatcheck.gpu.fp8 import contract
 from coatcheck.gpu.fp8.layout import ALIGNED
+from coatcheck.gpu.kernels.backends import Backend, by_device, module_of
 
-Backend = Literal["triton", "torch"]
-"""What quantises and scales out: triton's kernels, or their reference in plain torch."""
 Gemm = Literal["scale-out", "row-wise"]
 """``scale-out``: a product to float32, which a kernel scales to BF16; ``row-wise``: one call that takes the scales along."""
 
@@ -34,9 +31,9 @@ class Fp8Linear(torch.nn.Module):  # type: ignore[misc]  # torch is looked at by
         super().__init__()
         contract.check(name, quantised, scales)
         self.name = name
-        self.backend: Backend = backend or ("triton" if quantised.device.type == "cuda" else "torch")
+        self.backend: Backend = backend or by_device(quantised.device.type)
         self.gemm: Gemm = gemm
-        self._runs_on = _backend(self.backend)
+        self._runs_on = module_of(self.backend, __package__)
         self.register_buffer("quantised", quantised)
         self.register_buffer("scale", scales)
         self.register_buffer("unit", torch.ones((), dtype=torch.float32, device=quantised.device))
@@ -81,13 +78,3 @@ class Fp8Linear(torch.nn.Module):  # type: ignore[misc]  # torch is looked at by
             )
         if self.quantised.dtype != torch.float8_e4m3fn or self.scale.dtype != torch.float32:
             raise GpuRefused(f"The layer {self.name!r} was converted to {self.quantised.dtype}: load it again, it cannot be.")
-
-
-def _backend(name: Backend) -> ModuleType:
-    if name == "torch":
-        return reference
-    if importlib.util.find_spec("triton") is None:
-        raise GpuUnsupported("triton is not installed (coatcheck[gpu]).")
-    from coatcheck.gpu.fp8 import launch
-
-    return launch

@@ -12,8 +12,9 @@ from coatcheck.domain.errors import GpuRefused, GpuUnsupported
 from coatcheck.gpu.fp8 import reading, record
 from coatcheck.gpu.fp8.config import encoder_shape
 from coatcheck.gpu.fp8.layout import EMBEDDINGS, RECORD_FILE, SCALE_SUFFIX, WEIGHTS_FILE
-from coatcheck.gpu.fp8.linear import Backend, Fp8Linear, Gemm
+from coatcheck.gpu.fp8.linear import Fp8Linear, Gemm
 from coatcheck.gpu.fp8.reading import TYPES, Checkpoint, bytes_of
+from coatcheck.gpu.kernels.backends import Backend
 
 
 def is_quantised(folder: Path) -> bool:

@@ -1,1 +1,1 @@
-"""What all kernels share: compiling them ahead of time for GPUs that are not there."""
+"""What all kernels share: who computes, and compiling them ahead of time for GPUs that are not there."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-
-from coatcheck.domain.errors import GpuUnsupported
 from coatcheck.gpu.kernels.ahead import Specimen
+from coatcheck.gpu.kernels.backends import require_triton
 
 
 def every_specimen() -> list[Specimen]:
     """Imports triton and the rooms' kernels. Raises GpuUnsupported where there is no triton."""
-    if importlib.util.find_spec("triton") is None:
-        raise GpuUnsupported("triton is not installed (coatcheck[gpu]).")
+    require_triton()
     from coatcheck.gpu.fp8.specimens import specimens as fp8
     from coatcheck.gpu.nvfp4.specimens import specimens as nvfp4
 

@@ -6,19 +6,16 @@ callers launches the kernels itself.
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Callable
-from types import ModuleType
-from typing import Literal
 
 import torch
 
 from coatcheck.domain.errors import GpuRefused, GpuUnsupported
-from coatcheck.gpu.nvfp4 import codec, reference
+from coatcheck.gpu.kernels.backends import Backend, by_device, module_of
+from coatcheck.gpu.nvfp4 import codec
 from coatcheck.gpu.nvfp4.layout import VectorLayout, checked_global_scale
 
-Backend = Literal["triton", "torch"]
 NO_SLOT = -1
 """Stands for a padded token or an unused place of a selection: nothing is written, nothing is read."""
 
@@ -51,10 +48,10 @@ class PackedCache:
             raise GpuRefused(f"A cache of {blocks * page_size:,} slots is beyond the {_MOST_SLOTS:,} that the kernels count to.")
         self.layout = VectorLayout(head_size)
         self.device = _usable(torch.device(device))
-        self.backend: Backend = backend or ("triton" if self.device.type == "cuda" else "torch")
+        self.backend: Backend = backend or by_device(self.device.type)
         self.global_scales = (checked_global_scale(global_scales[0]), checked_global_scale(global_scales[1]))
         self._is_capturing = is_capturing or (torch.cuda.is_current_stream_capturing if self.device.type == "cuda" else _never)
-        self._runs_on = _backend(self.backend)
+        self._runs_on = module_of(self.backend, __package__)
         self.pages = torch.zeros((blocks, 2, page_size, heads, self.layout.size_bytes), dtype=torch.uint8, device=self.device)
 
     @property
@@ -156,16 +153,6 @@ def _usable(device: torch.device) -> torch.device:
     if device.type == "cuda" and not torch.cuda.is_available():
         raise GpuUnsupported("There is no CUDA device on this machine; device='cpu' runs the reference.")
     return device
-
-
-def _backend(name: Backend) -> ModuleType:
-    if name == "torch":
-        return reference
-    if importlib.util.find_spec("triton") is None:
-        raise GpuUnsupported("triton is not installed (coatcheck[gpu]).")
-    from coatcheck.gpu.nvfp4 import launch
-
-    return launch
 
 
 def _dense(given: torch.Tensor) -> torch.Tensor:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from coatcheck.domain.errors import GpuUnsupported
 from coatcheck.gpu.fp8.layout import WEIGHTS_FILE
-from coatcheck.gpu.fp8.linear import Backend
 from coatcheck.gpu.graphs.backend import GraphBackend
+from coatcheck.gpu.kernels.backends import Backend
 
 LEAST_CAPABILITY = (8, 9)
 """Of a GPU that multiplies FP8: Ada, Hopper, Blackwell."""

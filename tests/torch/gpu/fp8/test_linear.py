@@ -11,7 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from coatcheck.domain.errors import GpuRefused
 from coatcheck.gpu.fp8 import reference
-from coatcheck.gpu.fp8.linear import Backend, Fp8Linear, Gemm
+from coatcheck.gpu.fp8.linear import Fp8Linear, Gemm
+from coatcheck.gpu.kernels.backends import Backend
 
 
 def layer(
