@@ -226,7 +226,7 @@ async def test_who_comes_back_at_once_again_and_again_for_nothing_keeps_nobody_f
         await settle()
 
     assert work.inside == [LOUD]
-    assert waited_s < HALF_LIFE_S / 2
+    assert waited_s < HALF_LIFE_S
     await work.end()
 
 

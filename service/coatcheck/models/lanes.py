@@ -9,8 +9,6 @@ turns, however many calls each has.
 from __future__ import annotations
 
 import asyncio
-import heapq
-import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -50,15 +48,13 @@ class _Lane(IntEnum):
     INGEST = 1
 
 
-@dataclass(order=True, slots=True)
+@dataclass(eq=False, slots=True)
 class _Job:
     lane: _Lane
-    turn: int
-    number: int
-    tenant_id: UUID = field(compare=False)
-    piece: Piece = field(compare=False)
-    work: Callable[[], Any] = field(compare=False)
-    future: Future[Any] = field(compare=False)
+    tenant_id: UUID
+    piece: Piece
+    work: Callable[[], Any]
+    future: Future[Any] = field(default_factory=Future)
 
 
 class EmbeddingLanes:
@@ -91,9 +87,7 @@ class EmbeddingLanes:
         # Entered by itself: a thread that is ended within the condition's own, which is Python, would leave it locked.
         self._lock = threading.RLock()
         self._condition = threading.Condition(self._lock)
-        self._queue: list[_Job] = []
-        self._numbers = itertools.count()
-        self._turns = {lane: Turns() for lane in _Lane}
+        self._waiting = {lane: Turns[_Job]() for lane in _Lane}
         self._worked = worked
         self._calls = 0
         self._closed = False
@@ -125,7 +119,7 @@ class EmbeddingLanes:
         """Refuses what waits and what comes, and lets the batch in work end."""
         with self._lock:
             self._closed = True
-            left, self._queue = self._queue, []
+            left = [job for waiting in self._waiting.values() for job in waiting.clear()]
             self._condition.notify_all()
         for job in left:
             if job.future.set_running_or_notify_cancel():
@@ -197,9 +191,8 @@ class EmbeddingLanes:
         with self._lock:
             if self._closed:
                 raise StageUnavailable("The service is shutting down.")
-            turn = self._turns[lane].take(scope.tenant_id)
-            job: _Job = _Job(lane, turn, next(self._numbers), scope.tenant_id, piece, work, Future())
-            heapq.heappush(self._queue, job)
+            job = _Job(lane, scope.tenant_id, piece, work)
+            self._waiting[lane].put(scope.tenant_id, job)
             self._man()
             self._condition.notify()
         try:
@@ -213,9 +206,8 @@ class EmbeddingLanes:
     def _forget(self, job: _Job) -> None:
         """Takes a job whose caller has left out of the queue, so that its text is not kept by a worker that stands still."""
         with self._lock:
-            if job.future.cancelled() and job in self._queue:
-                self._queue.remove(job)
-                heapq.heapify(self._queue)
+            if job.future.cancelled():
+                self._waiting[job.lane].discard(job.tenant_id, job)
 
     def _man(self) -> None:
         """Starts what workers there are to be, also for one that something ended from outside. With the lock held."""
@@ -241,21 +233,17 @@ class EmbeddingLanes:
     def _next(self) -> _Job | None:
         with self._lock:
             while not self._closed and not self._is_due():
-                self._condition.wait(LOOK_S if self._queue else None)
-            if not self._queue:
-                return None
-            job = heapq.heappop(self._queue)
-            self._ingesting += job.lane is _Lane.INGEST
-            self._turns[job.lane].begin(job.turn)
-            self._in_work.append(job.piece)
+                self._condition.wait(LOOK_S if self._waiting[_Lane.INGEST] else None)
+            job = self._waiting[_Lane.QUERY].take() or self._waiting[_Lane.INGEST].take()
+            if job is not None:
+                self._ingesting += job.lane is _Lane.INGEST
+                self._in_work.append(job.piece)
             return job
 
     def _is_due(self) -> bool:
         """Whether the next job may begin: ingest leaves a worker to who asks, where there are several."""
-        if not self._queue:
-            return False
         most = max(1, self._embedder.threads - self._is_asked())
-        return self._queue[0].lane is _Lane.QUERY or self._ingesting < most
+        return bool(self._waiting[_Lane.QUERY] or (self._waiting[_Lane.INGEST] and self._ingesting < most))
 
     def _is_asked(self) -> bool:
         return time.monotonic() - self._asked_at < ASKED_RECENTLY_S

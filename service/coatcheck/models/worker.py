@@ -10,8 +10,6 @@ model lets go of it where it was being worked on.
 from __future__ import annotations
 
 import asyncio
-import heapq
-import itertools
 import threading
 import time
 from collections import deque
@@ -87,9 +85,7 @@ class ModelWorker(Generic[I, O]):
         self._lock = threading.RLock()
         self._condition = threading.Condition(self._lock)
         self._outside: deque[_Job[I, O]] = deque()
-        self._queue: list[tuple[int, int, _Job[I, O]]] = []
-        self._numbers = itertools.count()
-        self._turns = Turns()
+        self._queue = Turns[_Job[I, O]]()
         self._places_taken = 0
         self._closed = False
         self._thread: threading.Thread | None = None
@@ -118,7 +114,7 @@ class ModelWorker(Generic[I, O]):
         """Refuses what waits and what comes, and lets the batch in work end; a thread that stands still is left behind."""
         with self._lock:
             self._closed = True
-            for job in [*self._outside, *(waiting for _, _, waiting in self._queue)]:
+            for job in [*self._outside, *self._queue]:
                 self._answer(job, StageUnavailable("The service is shutting down."))
                 self._leave(job)
             self._condition.notify_all()
@@ -183,8 +179,7 @@ class ModelWorker(Generic[I, O]):
                 self._outside.remove(job)
                 job.piece.withdraw()
             elif job.holds_place and not job.in_work:
-                self._queue = [waiting for waiting in self._queue if waiting[2] is not job]
-                heapq.heapify(self._queue)
+                self._queue.discard(job.owner, job)
                 job.piece.withdraw()
                 self._give_back(job)
 
@@ -201,7 +196,7 @@ class ModelWorker(Generic[I, O]):
             self._thread.start()
 
     def _line_up(self, job: _Job[I, O]) -> None:
-        heapq.heappush(self._queue, (self._turns.take(job.owner), next(self._numbers), job))
+        self._queue.put(job.owner, job)
         self._condition.notify_all()
 
     def _give_back(self, job: _Job[I, O]) -> None:
@@ -236,11 +231,9 @@ class ModelWorker(Generic[I, O]):
     def _next(self) -> _Job[I, O] | None:
         with self._lock:
             self._condition.wait_for(lambda: self._queue or self._closed)
-            if not self._queue:
-                return None
-            turn, _, job = heapq.heappop(self._queue)
-            self._turns.begin(turn)
-            job.in_work = True
+            job = self._queue.take()
+            if job is not None:
+                job.in_work = True
             return job
 
     def _one_batch(self, job: _Job[I, O]) -> None:

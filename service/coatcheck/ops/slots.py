@@ -10,8 +10,6 @@ Whoever waits is served in the order of ``Turns``: one between two of anybody el
 from __future__ import annotations
 
 import asyncio
-import heapq
-import itertools
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -22,14 +20,14 @@ from coatcheck.ops.turns import Turns
 
 RECENT_S = 10.0
 """An owner that has asked for nothing for so long leaves its share to the others."""
-HALF_LIFE_S = 5.0
+HALF_LIFE_S = 2.0
 """After which half of what an owner has had is forgotten."""
-MUCH_MORE, SLACK_S = 2.0, 0.05
+MUCH_MORE, SLACK_S = 1.5, 0.05
 """So many times what the other has had, and so many seconds beyond it: equals never give way to one another."""
 FORGOTTEN_S = 0.001
 LOOK_S = 1.0
 """How often a thread that waits for its slot looks whether the loop that hands it out has gone."""
-SOON_S = 0.005
+SOON_S = 0.012
 """Within it whoever has ended a piece comes with the next one of the same request, and is not to find the other at work."""
 YOUNG_S = 0.1
 """A piece that takes longer is no reason any more to keep others waiting, whatever it waits for itself."""
@@ -79,15 +77,13 @@ class FairSlots:
         self._now = now
         self._recent = Recent(now)
         self._had = Had()
-        self._turns = Turns()
-        self._numbers = itertools.count()
         self._held: dict[UUID, list[float]] = {}
         """By owner, when each of its pieces began."""
         self._left: dict[UUID, float] = {}
         """By owner that holds none, when its last piece ended."""
         self._kept_free_for: set[UUID] = set()
         """Of those who left, for whom somebody has been passed over."""
-        self._waiting: list[tuple[int, int, UUID, asyncio.Future[float]]] = []
+        self._waiting = Turns[tuple[UUID, asyncio.Future[float]]]()
         self._timer: asyncio.TimerHandle | None = None
 
     @asynccontextmanager
@@ -105,7 +101,7 @@ class FairSlots:
         self._recent.note(owner)
         self._charge_what_was_kept_free(owner)
         freed: asyncio.Future[float] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (self._turns.take(owner), next(self._numbers), owner, freed))
+        self._waiting.put(owner, (owner, freed))
         self._hand_out()
         try:
             return await freed
@@ -128,22 +124,21 @@ class FairSlots:
         now = self._now()
         self._left = {owner: at for owner, at in self._left.items() if now - at < SOON_S and owner not in self._held}
         self._kept_free_for &= self._left.keys()
-        passed: list[tuple[int, int, UUID, asyncio.Future[float]]] = []
         gave_way = False
-        while self._waiting and sum(map(len, self._held.values())) < self._slots:
-            turn, number, owner, freed = heapq.heappop(self._waiting)
-            if freed.done():  # whoever waited has left
-                continue
-            has_its_share = len(self._held.get(owner, ())) >= self._recent.share(owner, self._slots)
-            if has_its_share or self._gives_way(owner, now):
-                gave_way |= not has_its_share
-                passed.append((turn, number, owner, freed))
-                continue
-            self._held.setdefault(owner, []).append(now)
-            self._turns.begin(turn)
-            freed.set_result(now)
-        for one in passed:
-            heapq.heappush(self._waiting, one)
+
+        def may(owner: UUID) -> bool:
+            nonlocal gave_way
+            if len(self._held.get(owner, ())) >= self._recent.share(owner, self._slots):
+                return False
+            gives_way = self._gives_way(owner, now)
+            gave_way |= gives_way
+            return not gives_way
+
+        while sum(map(len, self._held.values())) < self._slots and (next_one := self._waiting.take(may)) is not None:
+            owner, freed = next_one
+            if not freed.done():  # whoever waited has not left
+                self._held.setdefault(owner, []).append(now)
+                freed.set_result(now)
         if gave_way:
             if self._timer is not None:
                 self._timer.cancel()
