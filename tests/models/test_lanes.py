@@ -116,6 +116,23 @@ async def test_a_query_waits_for_one_batch_and_passes_the_rest() -> None:
         await ingest
 
 
+async def test_queries_without_an_end_keep_nobodys_ingest_waiting() -> None:
+    embedder = GatedEmbedder()
+    async with lanes_over(embedder, batch=1) as lanes:
+        queries = [asyncio.create_task(lanes.embed_query(OTHER, f"query {n}")) for n in range(60)]
+        await until(embedder.in_work.is_set)
+        ingest = asyncio.create_task(lanes.embed_passages(TENANT, ["text"] * 4))
+        await asyncio.sleep(0.02)
+
+        for _ in range(30):
+            embedder.leave.release()
+            await asyncio.sleep(0.005)
+
+        assert embedder.done.count(("passages", 1)) == 4
+        embedder.leave.release(100)
+        await asyncio.gather(ingest, *queries)
+
+
 async def test_while_somebody_asks_the_batches_are_smaller() -> None:
     embedder = GatedEmbedder()
     embedder.leave.release(100)

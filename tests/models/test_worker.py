@@ -133,6 +133,23 @@ async def test_owners_take_turns_by_batches() -> None:
         await asyncio.gather(*many)
 
 
+async def test_who_fills_the_queue_with_long_jobs_keeps_nobody_else_out() -> None:
+    model = Lengths(held=True)
+    async with worker_of(model, inputs=1, capacity=2) as worker:
+        many = [asyncio.create_task(worker.run(OWNER, ["many"] * 50, LIMIT_S)) for _ in range(10)]
+        await until(model.entered.is_set)
+        others = [asyncio.create_task(worker.run(OTHER, ["other"], LIMIT_S)) for _ in range(3)]
+        await until(lambda: worker.places_taken == 3)
+
+        model.leave.release(8)
+        await asyncio.gather(*others)
+
+        assert len(model.batches) <= 9
+        assert worker.places_taken == 2
+        model.let_go()
+        await asyncio.gather(*many)
+
+
 async def test_a_batch_never_mixes_two_jobs() -> None:
     model = Lengths(held=True)
     async with worker_of(model, inputs=100) as worker:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from coatcheck.ops.slots import FORGOTTEN_S, HALF_LIFE_S, RECENT_S, SOON_S, YOUNG_S, FairSlots, Had, Slot
+from coatcheck.ops.slots import FORGOTTEN_S, HALF_LIFE_S, PATIENCE_S, RECENT_S, SOON_S, YOUNG_S, FairSlots, Had, Slot
 
 LOUD, QUIET = UUID(int=1), UUID(int=2)
 
@@ -125,6 +125,19 @@ async def test_who_leaves_while_waiting_holds_nobody_up() -> None:
         pass
 
 
+async def test_nothing_is_kept_of_who_left_while_waiting() -> None:
+    slots = FairSlots(1)
+    work = Work(slots)
+    await work.ask(LOUD, 100)
+
+    for task in work.tasks[1:]:
+        task.cancel()
+    await settle()
+
+    assert list(slots._waiting) == []
+    await work.end()
+
+
 async def test_a_slot_that_is_handed_over_to_somebody_who_leaves_goes_on_to_the_next() -> None:
     slots = FairSlots(1)
     work = Work(slots)
@@ -228,6 +241,31 @@ async def test_who_comes_back_at_once_again_and_again_for_nothing_keeps_nobody_f
     assert work.inside == [LOUD]
     assert waited_s < HALF_LIFE_S
     await work.end()
+
+
+async def test_ever_new_owners_with_one_cheap_piece_each_leave_time_to_who_has_had_much() -> None:
+    clock = Standing()
+    work = await where_loud_has_had(60, clock)
+    step_s = SOON_S / 2
+    worked, longest_s, waited_s = 0, 0.0, 0.0
+    await have(clock, work, UUID(int=1_000), 0)
+    await work.ask(LOUD, 2_000)
+
+    for number in range(round(6 * PATIENCE_S / step_s)):
+        clock.ahead += step_s
+        waited_s = 0.0 if work.inside else waited_s + step_s
+        longest_s = max(longest_s, waited_s)
+        if work.inside:
+            worked += 1
+            work.leave.release()
+        await have(clock, work, UUID(int=1_001 + number), 0)
+        await asyncio.sleep(0)
+
+    assert longest_s < PATIENCE_S + 3 * step_s
+    assert worked * step_s > PATIENCE_S
+    for task in work.tasks:
+        task.cancel()
+    await asyncio.gather(*work.tasks, return_exceptions=True)
 
 
 async def test_equals_do_not_give_way_to_one_another() -> None:

@@ -75,6 +75,22 @@ def test_who_may_not_is_passed_over_and_keeps_its_turn() -> None:
     assert [turns.take(), turns.take(), turns.take()] == [BUSY, QUIET, None]
 
 
+def test_who_was_passed_over_again_and_again_saves_nothing_up() -> None:
+    turns = Turns[UUID]()
+    for _ in range(30):
+        turns.put(QUIET, QUIET)
+        turns.put(BUSY, BUSY)
+    for _ in range(20):
+        turns.take(lambda owner: owner != BUSY)
+    for _ in range(20):
+        turns.put(QUIET, QUIET)
+
+    order = [turns.take() for _ in range(10)]
+
+    assert order[0] == BUSY
+    assert order.count(QUIET) >= 4
+
+
 def test_what_is_discarded_is_not_taken_and_the_very_piece_is_meant() -> None:
     turns = Turns[list[int]]()
     first, second = [1], [1]

@@ -3,7 +3,7 @@
 There are as many workers as the embedder has threads, so that none of these waits for another one's text; while somebody asks, one
 of several is kept for queries. A call for many texts becomes small batches, one for each worker in the queue at a time: so calls
 take turns, a query waits for one small batch at most, and a caller that leaves takes its rest along. Within a lane tenants take
-turns, however many calls each has.
+turns, however many calls each has; and queries that never end pass ahead of a waiting batch ``QUERIES_IN_A_ROW`` times, no more.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ BATCH_CHARS_WHILE_ASKED = 1_000
 ASKED_RECENTLY_S = 10.0
 OFFSET_CHARS = 16_000
 """Spans of tokens come thirty times faster than vectors."""
+QUERIES_IN_A_ROW = 4
+"""Beyond it whoever asks without a pause would keep everybody's windows from being indexed."""
 LOOK_S = 0.5
 """How often a worker that is kept for queries looks whether anybody still asks."""
 CLOSE_LIMIT_S = 10.0
@@ -95,6 +97,8 @@ class EmbeddingLanes:
         """Once for each batch that a worker works on."""
         self._ingesting = 0
         """How many of those are no queries."""
+        self._passed = 0
+        """How many queries began in a row while ingest waited."""
         self._left_behind: set[Piece] = set()
         """Of those, the ones whose caller has left: a piece ends when the model lets go of it."""
         self._asked_at = -ASKED_RECENTLY_S
@@ -234,16 +238,24 @@ class EmbeddingLanes:
         with self._lock:
             while not self._closed and not self._is_due():
                 self._condition.wait(LOOK_S if self._waiting[_Lane.INGEST] else None)
-            job = self._waiting[_Lane.QUERY].take() or self._waiting[_Lane.INGEST].take()
+            first, then = (_Lane.INGEST, _Lane.QUERY) if self._is_ingests_turn() else (_Lane.QUERY, _Lane.INGEST)
+            job = self._waiting[first].take() or self._waiting[then].take()
             if job is not None:
                 self._ingesting += job.lane is _Lane.INGEST
+                self._passed = self._passed + 1 if job.lane is _Lane.QUERY and self._waiting[_Lane.INGEST] else 0
                 self._in_work.append(job.piece)
             return job
 
     def _is_due(self) -> bool:
         """Whether the next job may begin: ingest leaves a worker to who asks, where there are several."""
+        return bool(self._waiting[_Lane.QUERY]) or self._may_ingest()
+
+    def _may_ingest(self) -> bool:
         most = max(1, self._embedder.threads - self._is_asked())
-        return bool(self._waiting[_Lane.QUERY] or (self._waiting[_Lane.INGEST] and self._ingesting < most))
+        return bool(self._waiting[_Lane.INGEST]) and self._ingesting < most
+
+    def _is_ingests_turn(self) -> bool:
+        return self._passed >= QUERIES_IN_A_ROW and self._may_ingest()
 
     def _is_asked(self) -> bool:
         return time.monotonic() - self._asked_at < ASKED_RECENTLY_S

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -72,7 +72,10 @@ class ModelWorker(Generic[I, O]):
         sound: Callable[[O], bool] = lambda result: True,
         worked: Callable[[UUID, float], None] = lambda owner, seconds: None,
     ) -> None:
-        """``capacity``: jobs that wait or are worked on. ``worked`` is told for which owner the model worked how many seconds."""
+        """``capacity``: jobs that wait or are worked on, and one of each owner besides that has none among them.
+
+        ``worked`` is told for which owner the model worked how many seconds.
+        """
         self.stage = stage
         self._work = work
         self._progress = progress
@@ -84,9 +87,10 @@ class ModelWorker(Generic[I, O]):
         # Entered by itself: a thread that is ended within the condition's own, which is Python, would leave it locked.
         self._lock = threading.RLock()
         self._condition = threading.Condition(self._lock)
-        self._outside: deque[_Job[I, O]] = deque()
+        self._outside = Turns[_Job[I, O]]()
         self._queue = Turns[_Job[I, O]]()
-        self._places_taken = 0
+        self._places: Counter[UUID] = Counter()
+        """By owner, how many of its jobs hold a place."""
         self._closed = False
         self._thread: threading.Thread | None = None
 
@@ -126,7 +130,7 @@ class ModelWorker(Generic[I, O]):
     def places_taken(self) -> int:
         """How many of the queue's places are taken, by what waits and what is worked on."""
         with self._lock:
-            return self._places_taken
+            return self._places.total()
 
     # --- the callers' side
 
@@ -142,7 +146,7 @@ class ModelWorker(Generic[I, O]):
                 raise StageUnavailable("The service is shutting down.")
             job = _Job[I, O](owner, taken, batches, time.monotonic() + limit_s, self._progress.begin(self.stage))
             if batches:
-                self._outside.append(job)
+                self._outside.put(owner, job)
                 self._let_in()
             else:
                 self._answer(job, [])
@@ -176,7 +180,7 @@ class ModelWorker(Generic[I, O]):
             job.answer.cancel()
             job.batches.clear()
             if job in self._outside:
-                self._outside.remove(job)
+                self._outside.discard(job.owner, job)
                 job.piece.withdraw()
             elif job.holds_place and not job.in_work:
                 self._queue.discard(job.owner, job)
@@ -186,14 +190,17 @@ class ModelWorker(Generic[I, O]):
     # --- with the lock held
 
     def _let_in(self) -> None:
-        while self._outside and self._places_taken < self._capacity:
-            job = self._outside.popleft()
+        while (job := self._outside.take(self._may_enter)) is not None:
             job.holds_place = True
-            self._places_taken += 1
+            self._places[job.owner] += 1
             self._line_up(job)
         if self._queue and not self._closed and (self._thread is None or not self._thread.is_alive()):
             self._thread = threading.Thread(target=self._run, name=f"model-{self.stage}", daemon=True)
             self._thread.start()
+
+    def _may_enter(self, owner: UUID) -> bool:
+        """Long jobs of one owner would else keep everybody else out for as long as they last."""
+        return self._places.total() < self._capacity or not self._places[owner]
 
     def _line_up(self, job: _Job[I, O]) -> None:
         self._queue.put(job.owner, job)
@@ -202,7 +209,7 @@ class ModelWorker(Generic[I, O]):
     def _give_back(self, job: _Job[I, O]) -> None:
         if job.holds_place:
             job.holds_place = False
-            self._places_taken -= 1
+            self._places -= Counter({job.owner: 1})  # who holds none is forgotten
             self._let_in()
 
     def _answer(self, job: _Job[I, O], answer: list[O] | CoatcheckError) -> None:

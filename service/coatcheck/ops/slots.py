@@ -31,6 +31,8 @@ SOON_S = 0.012
 """Within it whoever has ended a piece comes with the next one of the same request, and is not to find the other at work."""
 YOUNG_S = 0.1
 """A piece that takes longer is no reason any more to keep others waiting, whatever it waits for itself."""
+PATIENCE_S = 1.0
+"""Who has given way for so long gives way to nobody for as long again, however many there are that have had less."""
 
 
 class Recent:
@@ -44,14 +46,18 @@ class Recent:
         now = self._now()
         self._seen.pop(owner, None)
         self._seen[owner] = now
-        while (first := next(iter(self._seen))) != owner and now - self._seen[first] > RECENT_S:
-            del self._seen[first]
+        self._forget(now)
 
     def share(self, owner: UUID, whole: int) -> int:
         """The owner's part, at least one; the whole where nobody else asks."""
-        now = self._now()
-        others = sum(1 for one, at in self._seen.items() if one != owner and now - at <= RECENT_S)
+        self._forget(self._now())
+        others = len(self._seen) - (owner in self._seen)
         return max(1, whole // (1 + others))
+
+    def _forget(self, now: float) -> None:
+        """Those who asked last too long ago; who asked last of all stands last."""
+        while self._seen and now - self._seen[first := next(iter(self._seen))] > RECENT_S:
+            del self._seen[first]
 
 
 class Had:
@@ -61,8 +67,12 @@ class Had:
         self._had: dict[UUID, tuple[float, float]] = {}
 
     def add(self, owner: UUID, seconds: float, now: float) -> None:
-        self._had[owner] = self.of(owner, now) + seconds, now
-        self._had = {one: kept for one, kept in self._had.items() if self.of(one, now) > FORGOTTEN_S}
+        had = self.of(owner, now) + seconds
+        self._had.pop(owner, None)
+        self._had[owner] = had, now
+        # Those who had something last of all stand last: of a thousand owners only the first ones are looked at each time.
+        while self._had and self.of(first := next(iter(self._had)), now) <= FORGOTTEN_S:
+            del self._had[first]
 
     def of(self, owner: UUID, now: float) -> float:
         seconds, at = self._had.get(owner, (0.0, now))
@@ -83,6 +93,8 @@ class FairSlots:
         """By owner that holds none, when its last piece ended."""
         self._kept_free_for: set[UUID] = set()
         """Of those who left, for whom somebody has been passed over."""
+        self._gave_way_since: dict[UUID, float] = {}
+        """By owner that waits, when it was first passed over for somebody who has had less; kept on for who lost its patience."""
         self._waiting = Turns[tuple[UUID, asyncio.Future[float]]]()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -101,13 +113,16 @@ class FairSlots:
         self._recent.note(owner)
         self._charge_what_was_kept_free(owner)
         freed: asyncio.Future[float] = asyncio.get_running_loop().create_future()
-        self._waiting.put(owner, (owner, freed))
+        piece = (owner, freed)
+        self._waiting.put(owner, piece)
         self._hand_out()
         try:
             return await freed
         except asyncio.CancelledError:
             if freed.done() and not freed.cancelled():  # it was handed over in the very moment of the cancellation
                 self.give_back(owner, freed.result())
+            else:
+                self._waiting.discard(owner, piece)
             raise
 
     def give_back(self, owner: UUID, began: float) -> None:
@@ -124,18 +139,21 @@ class FairSlots:
         now = self._now()
         self._left = {owner: at for owner, at in self._left.items() if now - at < SOON_S and owner not in self._held}
         self._kept_free_for &= self._left.keys()
+        self._gave_way_since = {one: since for one, since in self._gave_way_since.items() if self._still_counts(one, now - since)}
         gave_way = False
 
         def may(owner: UUID) -> bool:
             nonlocal gave_way
             if len(self._held.get(owner, ())) >= self._recent.share(owner, self._slots):
                 return False
-            gives_way = self._gives_way(owner, now)
+            gives_way = self._gives_way(owner, now) and now - self._gave_way_since.setdefault(owner, now) < PATIENCE_S
             gave_way |= gives_way
             return not gives_way
 
         while sum(map(len, self._held.values())) < self._slots and (next_one := self._waiting.take(may)) is not None:
             owner, freed = next_one
+            if now - self._gave_way_since.get(owner, now) < PATIENCE_S:
+                self._gave_way_since.pop(owner, None)
             if not freed.done():  # whoever waited has not left
                 self._held.setdefault(owner, []).append(now)
                 freed.set_result(now)
@@ -153,6 +171,9 @@ class FairSlots:
         }
         self._kept_free_for |= others & self._left.keys()
         return bool(others)
+
+    def _still_counts(self, owner: UUID, gave_way_s: float) -> bool:
+        return self._waiting.waits(owner) if gave_way_s < PATIENCE_S else gave_way_s < 2 * PATIENCE_S
 
     def _charge_what_was_kept_free(self, owner: UUID) -> None:
         """From when the owner left until it is back; who does not come back soon keeps nothing free any more."""

@@ -1,7 +1,8 @@
 """Whose turn it is: a queue in which owners alternate, however much each of them asks for (start-time fair queueing).
 
-Who asks for ten gets one between two of anybody else's, and who was idle saves nothing up. While one has much less waiting than
-another, it gets two turns to the other's one: that costs who waits for many pieces little, and spares who waits for few much.
+Who asks for ten gets one between two of anybody else's; who was idle, or was passed over, saves nothing up. While one has much
+less waiting than another, it gets two turns to the other's one: that costs who waits for many pieces little, and spares who waits
+for few much.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ class Turns(Generic[T]):
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
+    def waits(self, owner: UUID) -> bool:
+        """Whether the owner waits for something."""
+        return owner in self._waiting
+
     def __iter__(self) -> Iterator[T]:
         return (piece for pieces in self._waiting.values() for _, piece in pieces)
 
@@ -46,9 +51,14 @@ class Turns(Generic[T]):
 
     def take(self, may: Callable[[UUID], bool] = lambda owner: True) -> T | None:
         """The piece whose turn it is, of those whose owners may; None where there is none."""
+        passed_over: list[UUID] = []
         for owner in sorted(self._waiting, key=lambda owner: (self._next[owner], self._waiting[owner][0][0])):
             if may(owner):
-                return self._take_from(owner)
+                piece = self._take_from(owner)
+                # Theirs is the next turn, and not every one that they could not take: all of those at once would starve the rest.
+                self._next.update({one: self._now for one in passed_over if self._next[one] < self._now})
+                return piece
+            passed_over.append(owner)
         return None
 
     def discard(self, owner: UUID, piece: T) -> None:
