@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import importlib.metadata
 import json
+import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -209,8 +211,22 @@ def test_an_export_is_taken_in_again_under_a_free_name(machine: Machine, compact
 
     assert said["bytes"] == file.stat().st_size
     assert piped.out.encode() == file.read_bytes()
-    assert not file.with_name("out.ndjson.partial").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["out.ndjson"]
     assert taken["manifests"] + taken["skipped"] >= len(compacted)
+
+
+def test_an_export_into_a_pipe_leaves_it_a_pipe(machine: Machine, compacted: list[dict[str, Any]], tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+
+    said = machine.ok("export", "standby-day", "--output", str(pipe))
+
+    reader.join(20)
+    assert [len(content) for content in read] == [said["bytes"]]
+    assert pipe.is_fifo()
 
 
 def test_keys_and_tenants_are_made_and_taken_back(machine: Machine) -> None:

@@ -71,6 +71,14 @@ def test_files_of_the_data_directory_are_the_owners_alone(tmp_path: Path) -> Non
         assert {path.name: mode(path) for path in data.path.iterdir()} == {"lock": 0o600, "run.json": 0o600}
 
 
+def test_a_key_that_was_half_made_when_its_process_was_killed_is_gone_when_the_directory_is_opened_again(tmp_path: Path) -> None:
+    with DataDirectory(tmp_path / "data") as data:
+        (data.path / ".root.key.0123abcd.partial").write_text("half")
+
+    with DataDirectory(tmp_path / "data") as data:
+        assert [path.name for path in data.path.iterdir()] == ["lock"]
+
+
 def test_a_journal_that_everybody_can_write_to_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
 

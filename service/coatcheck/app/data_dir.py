@@ -13,6 +13,7 @@ import structlog
 
 from coatcheck.domain.errors import RefusedToStart
 from coatcheck.ops.folders import make_private
+from coatcheck.ops.unfinished import file_beside, remove_left_behind
 
 log = structlog.get_logger(__name__)
 LOCK_FILE = "lock"
@@ -52,6 +53,7 @@ class DataDirectory:
                 "Name a folder that this user may write to with COATCHECK_DATA_DIR."
             ) from error
         self._lock = lock
+        remove_left_behind(self.path)  # a key may be in it
         self.forget_url()
         return self
 
@@ -63,10 +65,9 @@ class DataDirectory:
 
     def publish_url(self, url: str) -> None:
         """Tells the CLI and the SDK on this machine where the service is."""
-        temporary = self.path / f".{RUN_FILE}.{os.getpid()}"
-        temporary.write_text(json.dumps({"url": url, "pid": os.getpid()}), "utf-8")
-        temporary.chmod(0o600)
-        temporary.replace(self.path / RUN_FILE)
+        with file_beside(self.path / RUN_FILE, 0o600) as temporary:
+            temporary.write_text(json.dumps({"url": url, "pid": os.getpid()}), "utf-8")
+            temporary.replace(self.path / RUN_FILE)
 
     def forget_url(self) -> None:
         with contextlib.suppress(FileNotFoundError):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
 from uuid import UUID
@@ -97,20 +99,15 @@ def export(
     """Export a session as JSON lines."""
     from coatcheck.cli import connection
 
-    # A file of that name is whole: an export that breaks off leaves its .partial behind.
-    partial = to.with_name(to.name + ".partial") if to is not None else None
-
     async def work(client: AsyncCoatcheck) -> int:
         found = await client.session(session)
         size_bytes = 0
-        with _opened(partial) as file:
+        with _opened(to) as file:
             async for chunk in client.export(found.session_id):
                 size_bytes += file.write(chunk)
         return size_bytes
 
     size_bytes = connection.run(work)
-    if partial is not None and to is not None:
-        partial.replace(to)
     if to is not None:
         if as_json:
             output.print_json({"file": to, "bytes": size_bytes})
@@ -148,8 +145,19 @@ def describe(session: SessionOut) -> None:
     output.say(f"{session.visibility}, owner {session.owner_id}; {kept}")
 
 
-def _opened(file: Path | None) -> IO[bytes]:
-    return file.open("wb") if file is not None else open(sys.stdout.fileno(), "wb", closefd=False)
+@contextmanager
+def _opened(to: Path | None) -> Iterator[IO[bytes]]:
+    """A file takes its name when it is whole, and none does where that does not come; a pipe or a device is written as it is."""
+    if to is None or (to.exists() and not to.is_file()):
+        with open(sys.stdout.fileno(), "wb", closefd=False) if to is None else to.open("wb") as file:
+            yield file
+        return
+    from coatcheck.ops.unfinished import file_beside
+
+    with file_beside(to) as partial:
+        with partial.open("wb") as file:
+            yield file
+        partial.replace(to)
 
 
 def _print(session: SessionOut, as_json: bool) -> None:

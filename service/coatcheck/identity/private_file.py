@@ -8,6 +8,7 @@ from pathlib import Path
 
 from coatcheck.domain.errors import RefusedToStart
 from coatcheck.ops.folders import sync_folder
+from coatcheck.ops.unfinished import file_beside
 
 MAX_BYTES = 4_096
 
@@ -18,18 +19,15 @@ def create(path: Path, content: bytes) -> bool:
     The content appears under its name all at once (a hard link to a finished temporary file), so that of two processes that
     start together one creates and the other reads a whole key.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
+    with file_beside(path, 0o600) as temporary:
+        with temporary.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.link(temporary, path)
-    except FileExistsError:
-        return False
-    finally:
-        temporary.unlink(missing_ok=True)
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
     sync_folder(path.parent)
     return True
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import torch
@@ -21,6 +20,7 @@ from coatcheck.gpu.fp8.reading import Checkpoint, bytes_of
 from coatcheck.gpu.fp8.record import FileRecord, Record, TensorRecord, record_of
 from coatcheck.gpu.fp8.writing import Writer
 from coatcheck.ops.folders import sync_folder
+from coatcheck.ops.unfinished import folder_beside, remove_left_behind
 
 _COPIED = (".json", ".txt", ".model", ".md")
 _COPIED_NAMES = ("LICENSE", "LICENCE", "NOTICE")
@@ -102,31 +102,33 @@ def _copy_others(source: Path, folder: Path, checkpoint: Checkpoint) -> tuple[di
 
 @contextmanager
 def _new_folder(target: Path, source: Path) -> Iterator[Path]:
-    """A folder beside the target that takes its name at the end; where that does not come, nothing is left of it."""
+    """A folder beside the target that takes its name at the end; where that does not come, nothing is left of it.
+
+    What a run that was killed has left beside this target goes first, also where the target is refused: it is nobody's.
+    """
+    remove_left_behind(target.parent, target.name)
     if os.path.lexists(target):
         raise GpuRefused(f"{target} exists; a quantised checkpoint is written into a new folder.")
-    try:
-        if target.resolve().is_relative_to(source.resolve()):
-            raise GpuRefused(f"{target} lies inside of the folder that it would be made from.")
-        folder = target.parent / f".{target.name}.{secrets.token_hex(4)}.partial"
-        folder.mkdir()
-    except RuntimeError as error:  # pathlib's, up to Python 3.12
-        raise GpuRefused(f"Nothing can be written beside {target}: symbolic links lead in a circle.") from error
-    except OSError as error:
-        raise GpuRefused(f"Nothing can be written beside {target}: {error.strerror}.") from error
-    try:
-        yield folder
-        for path in folder.iterdir():
-            _sync(path)
-        sync_folder(folder)
-        if os.path.lexists(target):
-            raise GpuRefused(f"{target} was made by somebody else meanwhile.")
-        folder.rename(target)
-        sync_folder(target.parent)
-    except OSError as error:
-        raise GpuRefused(f"The quantised checkpoint could not be written: {error.strerror or error}.") from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with ExitStack() as stack:
+        try:
+            if target.resolve().is_relative_to(source.resolve()):
+                raise GpuRefused(f"{target} lies inside of the folder that it would be made from.")
+            folder = stack.enter_context(folder_beside(target))
+        except RuntimeError as error:  # pathlib's, up to Python 3.12
+            raise GpuRefused(f"Nothing can be written beside {target}: symbolic links lead in a circle.") from error
+        except OSError as error:
+            raise GpuRefused(f"Nothing can be written beside {target}: {error.strerror}.") from error
+        try:
+            yield folder
+            for path in folder.iterdir():
+                _sync(path)
+            sync_folder(folder)
+            if os.path.lexists(target):
+                raise GpuRefused(f"{target} was made by somebody else meanwhile.")
+            folder.rename(target)
+            sync_folder(target.parent)
+        except OSError as error:
+            raise GpuRefused(f"The quantised checkpoint could not be written: {error.strerror or error}.") from error
 
 
 def _sync(path: Path) -> None:

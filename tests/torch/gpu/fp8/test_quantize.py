@@ -22,6 +22,7 @@ from coatcheck.gpu.fp8.loading import empty_model, load_quantised
 from coatcheck.gpu.fp8.quantize import quantize
 from coatcheck.gpu.fp8.reading import PIECE_BYTES, opened
 from coatcheck.gpu.fp8.writing import file_bytes
+from coatcheck.ops.unfinished import folder_beside
 from tests.torch.gpu.fp8 import checkpoints
 from tests.torch.gpu.fp8.checkpoints import ATTENTION, configured, rewritten, tensors_of
 
@@ -248,6 +249,24 @@ def test_a_target_that_exists_is_refused_and_left_as_it_is(shallow: Path, tmp_pa
         quantize(shallow, target)
 
     assert [path.name for path in target.iterdir()] == ["kept.txt"]
+
+
+def test_what_a_killed_run_left_goes_with_the_next_one_and_what_a_living_one_holds_stays(shallow: Path, tmp_path: Path) -> None:
+    target = tmp_path / "fp8"
+
+    def left_by_a_killed_run() -> None:
+        (tmp_path / ".fp8.0123abcd.partial").mkdir()
+        (tmp_path / ".fp8.0123abcd.partial" / WEIGHTS_FILE).write_bytes(b"half")
+
+    left_by_a_killed_run()
+    with folder_beside(target) as living:
+        quantize(shallow, target)
+
+        assert {path.name for path in tmp_path.iterdir()} == {"bf16", "fp8", living.name}
+        left_by_a_killed_run()
+        with pytest.raises(GpuRefused, match="exists"):
+            quantize(shallow, target)
+        assert {path.name for path in tmp_path.iterdir()} == {"bf16", "fp8", living.name}
 
 
 def test_a_target_inside_of_its_source_is_refused(shallow: Path) -> None:
