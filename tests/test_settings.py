@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coatcheck.domain.errors import RefusedToStart
-from coatcheck.settings import load, unread_file
+from coatcheck.settings import Settings, load, unread_file
 
 
 @pytest.fixture
@@ -109,6 +109,32 @@ def test_a_number_that_nothing_can_be_reckoned_with_refuses_to_start(
         load(data_dir=data_dir)
 
     assert name in refused.value.detail
+
+
+def test_an_empty_value_is_none_for_every_setting(data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = dict.fromkeys((f"COATCHECK_{name.upper()}" for name in Settings.model_fields), "")
+    file = settings_file(tmp_path / "mine.env", *(f"{name}=" for name in empty))
+    for name in empty:
+        monkeypatch.delenv(name, raising=False)
+    unset = load({})
+    from_file = load({}, file)
+    for name in empty:
+        monkeypatch.setenv(name, "")
+
+    assert load() == unset
+    assert from_file == unset
+
+
+def test_an_empty_value_leaves_what_the_file_says(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings_file(data_dir / "coatcheck.env", "COATCHECK_LISTEN_PORT=2", "COATCHECK_DATA_DIR=")
+    monkeypatch.setenv("COATCHECK_LISTEN_PORT", "")
+
+    assert load(data_dir=data_dir).listen_port == 2
+
+
+def test_an_empty_value_of_an_unknown_name_is_still_a_slip(data_dir: Path) -> None:
+    with pytest.raises(RefusedToStart, match="LISTEN_PROT"):
+        load({"COATCHECK_LISTEN_PROT": ""}, data_dir=data_dir)
 
 
 def test_a_length_that_is_named_twice_is_refused_by_the_settings_name(data_dir: Path) -> None:

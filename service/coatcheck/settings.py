@@ -3,6 +3,9 @@
 The file is the one that COATCHECK_ENV_FILE names, else coatcheck.env in the data directory. What lies in the working directory is
 not read: it may be anybody's (docs/decisions/016).
 
+An empty value is none: ``docker run -e NAME=`` and a compose file whose variable is not set make them, and no setting has a meaning
+for one. Then what the file says counts, or the default.
+
 Unknown names with the prefix refuse to start; reserved names (COATCHECK_TEST_*, *_SERVICE_*, *_PORT*, the client's
 COATCHECK_URL and COATCHECK_API_KEY) are ignored.
 """
@@ -45,7 +48,7 @@ def default_data_dir() -> Path:
 class Settings(BaseSettings):
     """Every setting of the service. Durations in seconds, sizes in bytes, lengths in code points."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="ignore", frozen=True)
 
     data_dir: Path = Field(default_factory=default_data_dir)
     """Embedded data, run.json, the local key and, when embedded, the erasure journal."""
@@ -179,7 +182,7 @@ def load(environment: Mapping[str, str] | None = None, env_file: Path | None = N
     names = os.environ if environment is None else environment  # noqa: TID251
     file = _env_file(names, env_file, overrides.get("data_dir"))
     known = {PREFIX + name.upper() for name in Settings.model_fields}
-    given = {*names, *(_names_in(file) if file is not None else ())}
+    given = {*names, *(_lines_of(file) if file is not None else ())}
     unknown = sorted(n for n in given if n.startswith(PREFIX) and n not in known and not _RESERVED.match(n))
     if unknown:
         raise RefusedToStart(f"Unknown settings: {', '.join(name + _meant(name, known) for name in unknown)}.")
@@ -198,7 +201,7 @@ def unread_file() -> Path | None:
     if os.environ.get(ENV_FILE):  # noqa: TID251
         return None
     try:
-        return WORKING_DIR_FILE.resolve() if any(name.startswith(PREFIX) for name in _names_in(WORKING_DIR_FILE)) else None
+        return WORKING_DIR_FILE.resolve() if any(name.startswith(PREFIX) for name in _lines_of(WORKING_DIR_FILE)) else None
     except RefusedToStart:
         return None
 
@@ -217,7 +220,7 @@ def _env_file(names: Mapping[str, str], named: Path | None, data_dir: object) ->
             return None
     except PermissionError:  # nor is the directory ours: the start says so
         return None
-    if DATA_DIR in _names_in(file):
+    if _lines_of(file).get(DATA_DIR):
         raise RefusedToStart(f"{file} lies in the data directory and cannot name another one: {DATA_DIR} has no place in it.")
     return _trusted(file)
 
@@ -232,11 +235,11 @@ def _trusted(file: Path) -> Path:
     return file
 
 
-def _names_in(file: Path) -> set[str]:
+def _lines_of(file: Path) -> dict[str, str | None]:
     from dotenv import dotenv_values
 
     try:
-        return {name.upper() for name in dotenv_values(file)}
+        return {name.upper(): value for name, value in dotenv_values(file).items()}
     except (OSError, ValueError) as error:
         raise RefusedToStart(f"The settings file {file} cannot be read.") from error
 

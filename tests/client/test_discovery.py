@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coatcheck_client.discovery import Location, locate
+from coatcheck_client.discovery import Location, data_dir, locate
 from coatcheck_client.errors import NoServiceConfigured
 
 
@@ -58,6 +58,13 @@ def test_a_run_file_that_says_nothing_is_no_service(tmp_path: Path, content: str
 
     with pytest.raises(NoServiceConfigured):
         locate(directory=tmp_path, environment={})
+
+
+def test_an_empty_variable_is_one_that_is_not_set(directory: Path) -> None:
+    empty = {"COATCHECK_URL": "", "COATCHECK_API_KEY": ""}
+
+    assert locate(directory=directory, environment=empty) == locate(directory=directory, environment={})
+    assert data_dir({"COATCHECK_DATA_DIR": ""}) == data_dir({})
 
 
 def test_the_data_directory_comes_from_the_environment(directory: Path) -> None:

@@ -1,7 +1,8 @@
 """How a client finds its service and its key when it is given neither: the environment, then the data directory.
 
-The service writes both files: ``run.json`` ({"url": ...}, while it serves) and ``local.key`` (mode 0600, the key of the local
-tenant's first principal). The local key goes to the service of the same data directory only, never to another URL.
+A variable that is empty counts as one that is not set. The service writes both files: ``run.json`` ({"url": ...}, while it serves)
+and ``local.key`` (mode 0600, the key of the local tenant's first principal). The local key goes to the service of the same data
+directory only, never to another URL.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def locate(
         )
     if not _is_usable(url):
         raise NoServiceConfigured("the service's URL (COATCHECK_URL) has to begin with http:// or https:// and a host")
-    api_key = api_key or names.get("COATCHECK_API_KEY")
+    api_key = api_key or names.get("COATCHECK_API_KEY") or None
     if api_key is None and running is not None and _is_usable(running) and _same_place(url, running):
         api_key = local_key(directory)
     if api_key is not None and not _KEY.fullmatch(api_key):
