@@ -201,8 +201,10 @@ def unread_file() -> Path | None:
     if os.environ.get(ENV_FILE):  # noqa: TID251
         return None
     try:
+        if not WORKING_DIR_FILE.is_file():  # a pipe, of which some tools make one, would keep every command waiting
+            return None
         return WORKING_DIR_FILE.resolve() if any(name.startswith(PREFIX) for name in _lines_of(WORKING_DIR_FILE)) else None
-    except RefusedToStart:
+    except (RefusedToStart, OSError):
         return None
 
 

@@ -89,7 +89,7 @@ def test_the_way_it_is_written_is_not_in_its_hash(tmp_path: Path) -> None:
         ('version: "4"\nreduction: {rate: 0.5}\nreduction: {rate: 0.9}\n', "says reduction twice"),
         ('version: "4"\nrouting: {drop: {enabled: false, enabled: true}}\n', "says enabled twice"),
         ('version: "4"\n? [a]\n: 1\n', "is no YAML"),
-        ('version: "4"\n' + "#" * 100_000, "is no policy: it is too long"),
+        ('version: "4"\n' + "#" * 100_000, "cannot be read (too long: over 100,000 bytes)"),
     ],
 )
 def test_a_document_that_does_not_fit_is_refused_with_what_is_wrong(tmp_path: Path, text: str, said: str) -> None:

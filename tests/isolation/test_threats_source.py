@@ -42,7 +42,7 @@ MAY_TOUCH = {
     "memory.journal",
     "models.checkpoints", "models.fastembed", "models.gliclass_loading", "models.packaged", "models.pretrained",
     "models.registry",
-    "ops.folders", "ops.unfinished",
+    "ops.folders", "ops.ordinary_files", "ops.unfinished",
     "settings",
     "store.embedded", "store.engine_files", "store.left_behind", "store.migrate",
 }  # fmt: skip

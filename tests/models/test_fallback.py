@@ -7,9 +7,19 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 import pytest
+import structlog
 
 from coatcheck.domain.budgets import Budget
-from coatcheck.domain.errors import CoatcheckError, GpuRefused, GpuUnsupported, Overloaded, StageFailed, StageUnavailable
+from coatcheck.domain.errors import (
+    CoatcheckError,
+    GpuRefused,
+    GpuUnfit,
+    GpuUnsupported,
+    Overloaded,
+    StageFailed,
+    StageUnavailable,
+    StageUnfit,
+)
 from coatcheck.domain.ports import Router
 from coatcheck.models.fallback import FallbackRouter
 
@@ -81,6 +91,24 @@ def test_a_first_that_does_not_load_leaves_the_second_to_answer_and_is_tried_aga
     assert len(loads) == 1
     both.now = 61
     assert score(router) == 0.1
+
+
+@pytest.mark.parametrize("error", [GpuUnfit("A bucket is above what the model reads."), StageUnfit("no router")])
+def test_a_first_that_files_or_settings_rule_out_is_loaded_once_and_spoken_of_once(error: Exception) -> None:
+    both, tries = Both(), []
+
+    def load() -> Router:
+        tries.append(both.now)
+        raise error
+
+    with structlog.testing.capture_logs() as logged:
+        router = both.router(load)
+        for both.now in (0, 61, 10_000):
+            assert score(router) == 0.2
+
+    assert tries == [0]
+    assert [line["event"] for line in logged] == ["model not loaded", "router fell back"]
+    assert all(line["again_s"] is None and line["detail"] for line in logged)
 
 
 @pytest.mark.parametrize("error", [StageFailed("lost"), GpuRefused("busy"), Overloaded("busy")])

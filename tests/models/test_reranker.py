@@ -48,12 +48,19 @@ def test_no_passages_have_no_scores(reranker: FastembedReranker) -> None:
     assert reranker.score("anything", []) == []
 
 
-def test_a_model_that_cannot_be_loaded_makes_the_stage_unavailable() -> None:
+def test_a_model_that_cannot_be_loaded_makes_the_stage_unavailable_and_costs_no_recall_another_load() -> None:
+    tries = []
+
     def load() -> None:
+        tries.append(1)
         raise RuntimeError("no such file")
 
-    with pytest.raises(StageUnavailable):
-        FastembedReranker(load, revision="broken", weights=None, english_only=True).score("query", ["passage"])  # type: ignore[arg-type]
+    broken = FastembedReranker(load, revision="broken", weights=None, english_only=True)  # type: ignore[arg-type]
+    for _ in range(2):
+        with pytest.raises(StageUnavailable):
+            broken.score("query", ["passage"])
+
+    assert tries == [1]
 
 
 async def test_what_is_warm_is_loaded_once() -> None:

@@ -127,3 +127,10 @@ def test_an_endpoints_card_says_that_nothing_is_here() -> None:
     found = card("summariser", "https://models.example/v1")
 
     assert (found.state, found.source, found.sha256) == ("here", "endpoint", "")
+
+
+def test_a_bucket_above_what_any_router_reads_refuses_to_start_by_the_settings_name(tmp_path: Path) -> None:
+    assert stage_models.build_router(registry.NONE, buckets=[64, 1_024]).model is None
+
+    with pytest.raises(RefusedToStart, match=r"COATCHECK_ROUTER_BUCKETS: 2,048 .* above the 1,024"):
+        stage_models.build_router(registry.NONE, buckets=[64, 2_048])

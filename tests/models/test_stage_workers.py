@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from coatcheck.domain.budgets import Budget
-from coatcheck.domain.errors import StageFailed, StageUnavailable
+from coatcheck.domain.errors import GpuRefused, GpuUnfit, GpuUnsupported, RefusedToStart, StageFailed, StageUnavailable, StageUnfit
 from coatcheck.domain.routes import Entailment
 from coatcheck.models.lazily import Lazily
 from coatcheck.models.stage_workers import CompressorWorker, EntailmentWorker, LazyModel, RouterWorker, SummariserWorker
@@ -134,6 +134,39 @@ def test_a_model_that_does_not_load_is_tried_again_after_a_while_and_not_before(
     now[0] = 130
 
     assert (lazily(), lazily(), tries) == ("model", "model", [3])
+
+
+def _refused(error: Exception, cause: Exception | None = None) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "tries"),
+    [
+        (StageUnfit("another kind"), 1),
+        (GpuUnfit("another kind"), 1),
+        (RefusedToStart("another kind"), 1),
+        (_refused(GpuUnfit("another kind"), ValueError("no JSON")), 1),
+        (_refused(GpuUnfit("another kind"), OSError("the share is away")), 2),
+        (GpuRefused("another kind"), 2),
+        (GpuUnsupported("another kind"), 2),
+    ],
+)
+def test_a_model_that_no_try_can_make_fit_is_loaded_once_and_says_why_each_time(error: Exception, tries: int) -> None:
+    now, made = [0.0], [0]
+
+    def load() -> str:
+        made[0] += 1
+        raise error
+
+    lazily = Lazily("router", load, retry_s=60, monotonic=lambda: now[0])
+    for at in (0, 1, 61):
+        now[0] = at
+        with pytest.raises(StageFailed, match="another kind"):
+            lazily()
+
+    assert made == [tries]
 
 
 def _nobody(owner: UUID, seconds: float) -> None: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ import torch
 from coatcheck.app.compose import App
 from coatcheck.compaction.policy_document import shipped
 from coatcheck.domain.budgets import Budget
-from coatcheck.domain.errors import GpuRefused, StageFailed
+from coatcheck.domain.errors import GpuRefused, GpuUnfit, StageUnfit
 from coatcheck.domain.ports import Router
 from coatcheck.gpu.fp8.layout import WEIGHTS_FILE
 from coatcheck.gpu.fp8.quantize import quantize
@@ -199,12 +200,14 @@ def test_what_the_gpu_does_not_answer_the_cpu_does(quantised: Path, place: Place
 
 
 def test_a_bucket_above_what_the_model_reads_leaves_the_cpu(quantised: Path) -> None:
-    with pytest.raises(GpuRefused, match="above the 512"):
+    with pytest.raises(GpuUnfit, match="above the 512"):
         on(ON_GRAPHS, quantised, "r", [64, 1_024])
 
-    assert _scores(fp8_router(quantised, revision="r", buckets=[64, 1_024], place=ON_GRAPHS)) == _scores(
-        on(REFERENCE, quantised, "r")
-    )
+    router = fp8_router(quantised, revision="r", buckets=[64, 1_024], place=ON_GRAPHS)
+
+    assert isinstance(router, FallbackRouter)
+    assert router._first_again_at == math.inf
+    assert _scores(router) == _scores(on(REFERENCE, quantised, "r"))
 
 
 def _damaged(quantised: Path, folder: Path) -> Path:
@@ -217,7 +220,7 @@ def _damaged(quantised: Path, folder: Path) -> Path:
 
 
 def test_a_damaged_checkpoint_is_no_router_anywhere(quantised: Path, tmp_path: Path) -> None:
-    with pytest.raises(StageFailed, match="not the one that its record"):
+    with pytest.raises(StageUnfit, match="not the one that its record"):
         fp8_router(_damaged(quantised, tmp_path / "damaged"), revision="r", place=ON_GRAPHS)
 
 

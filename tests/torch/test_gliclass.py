@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -157,6 +159,26 @@ def test_a_checkpoint_that_would_score_by_nothing_or_bring_code_is_refused(
 ) -> None:
     with pytest.raises(StageUnavailable):
         GliclassRouter(_edited(trained, tmp_path / "edited", **changes))
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model-2.safetensors"])
+def test_a_pipe_among_the_files_of_a_model_is_refused_before_anybody_waits_for_it(trained: Path, tmp_path: Path, name: str) -> None:
+    folder = _edited(trained, tmp_path / "edited")
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    found: list[str] = []
+
+    def load() -> None:
+        try:
+            GliclassRouter(folder)
+        except StageUnavailable as error:
+            found.append(error.detail)
+
+    asked = threading.Thread(target=load, daemon=True)
+    asked.start()
+    asked.join(20)
+
+    assert found == [f"{name} in the model's folder {folder} is no ordinary file."]
 
 
 def test_a_name_of_an_encoder_that_is_missing_or_foreign_is_not_followed(trained: Path, tmp_path: Path) -> None:

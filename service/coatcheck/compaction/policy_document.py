@@ -16,6 +16,7 @@ from coatcheck.compaction.strict_yaml import NotYaml
 from coatcheck.domain.canonical import JsonValue, sha256_hex, to_sorted_bytes
 from coatcheck.domain.errors import RefusedToStart
 from coatcheck.domain.routes import Route
+from coatcheck.ops import ordinary_files
 
 _Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 _LONGEST = 100_000
@@ -99,12 +100,10 @@ def of(path: Path | None) -> Policy:
 def read(path: Path) -> Policy:
     """The operator's policy: their file over the shipped one. Raises RefusedToStart, naming what is wrong and where."""
     try:
-        content = path.read_bytes()
+        content = ordinary_files.read(path, _LONGEST)
     except OSError as error:
         raise _refused(path, f"cannot be read ({error.strerror})") from error
     try:
-        if len(content) > _LONGEST:
-            raise _refused(path, "is no policy: it is too long")
         written = strict_yaml.load(content)
     except NotYaml as error:
         raise _refused(path, str(error)) from error

@@ -224,6 +224,10 @@ class StageFailed(StageUnavailable):
     """A stage of the pipeline has a model, and it failed or gave what is no answer."""
 
 
+class StageUnfit(StageFailed):
+    """A stage of the pipeline has a model that is none for it, and stays so until its files or its settings are others."""
+
+
 class RedactionFailed(CoatcheckError):
     """Redaction did not finish, so nothing was stored."""
 
@@ -252,6 +256,10 @@ class GpuRefused(CoatcheckError):
     """The accelerated runtime does not take this."""
 
     slug, status = "gpu-refused", 422
+
+
+class GpuUnfit(GpuRefused):
+    """The accelerated runtime does not take this model, however often it is asked."""
 
 
 class GpuUnsupported(CoatcheckError):

@@ -19,6 +19,7 @@ from typing import Literal
 from uuid import UUID
 
 from coatcheck.domain.errors import RefusedToStart
+from coatcheck.ops import ordinary_files
 from coatcheck.ops.faults import reach
 from coatcheck.ops.folders import sync_folder
 
@@ -52,12 +53,16 @@ class ErasureJournal:
     def lines(self) -> Iterator[JournalLine]:
         """Every whole line of every process's file. A torn last line (a crash inside a write) was never acted on.
 
-        Raises RefusedToStart when a line was altered or was written under another root key.
+        Raises RefusedToStart for a file that cannot be read, and for a line that was altered or written under another root key.
         """
         if not self._directory.is_dir():
             return
         for path in sorted(self._directory.glob("*.ndjson")):
-            raw_lines = path.read_bytes().split(b"\n")
+            try:
+                with ordinary_files.opened(path) as file:
+                    raw_lines = file.read().split(b"\n")
+            except OSError as error:
+                raise RefusedToStart(f"The erasure journal {path.name} cannot be read ({error.strerror}).") from error
             for raw in raw_lines[:-1]:
                 line = self._read(path, raw) if raw else None
                 if line is not None:

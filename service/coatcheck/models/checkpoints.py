@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from coatcheck.compaction import strict_yaml
-from coatcheck.domain.errors import RefusedToStart, StageUnavailable
+from coatcheck.domain.errors import RefusedToStart, StageUnavailable, StageUnfit
 from coatcheck.models.packaged import file_sha256
+from coatcheck.ops import ordinary_files
 
 WEIGHTS = ".safetensors"
 """The one format of weights that is read: it holds numbers and nothing that could run."""
@@ -48,13 +50,13 @@ class Checkpoint:
         """The name, and the beginning of a hash over every file that a load reads: other weights or labels are another model."""
         found = hashlib.sha256()
         for path in self._files(_READ):
-            found.update(f"{path.relative_to(self.folder)}\0{file_sha256(path)}\n".encode())
+            found.update(f"{path.relative_to(self.folder)}\0{self._sha256_of(path)}\n".encode())
         return f"{self.name}@{found.hexdigest()[:12]}"
 
     @cached_property
     def sha256(self) -> str:
         """Of the weights; of the list of their names and hashes where they are in several files."""
-        hashes = {str(path.relative_to(self.folder)): file_sha256(path) for path in self.weights}
+        hashes = {str(path.relative_to(self.folder)): self._sha256_of(path) for path in self.weights}
         if len(hashes) == 1:
             return next(iter(hashes.values()))
         return hashlib.sha256("".join(f"{name}\0{found}\n" for name, found in hashes.items()).encode()).hexdigest()
@@ -78,12 +80,18 @@ class Checkpoint:
     def _card(self) -> Mapping[str, object]:
         """The head of the README, which is what a hub reads of it."""
         try:
-            with (self.folder / "README.md").open("rb") as file:
+            with ordinary_files.opened(self.folder / "README.md") as file:
                 found = _CARD.match(file.read(_HEAD_BYTES))
             card = strict_yaml.load(found[1]) if found else None
         except (OSError, strict_yaml.NotYaml):
             return {}
         return card if isinstance(card, dict) else {}
+
+    def _sha256_of(self, path: Path) -> str:
+        try:
+            return file_sha256(path)
+        except OSError as error:
+            raise StageUnavailable(f"The file {path.name} of the model {self.name} cannot be read ({error.strerror}).") from error
 
     def _files(self, suffixes: Iterable[str]) -> list[Path]:
         """Sorted by name. Raises StageUnavailable where the folder cannot be read."""
@@ -128,11 +136,24 @@ def locate(named: Named, cache_dir: Path) -> Checkpoint:
     else:
         folder, missing = _snapshot(named, cache_dir), f"The model {named.name} is not on this machine (coatcheck models pull)"
     checkpoint = Checkpoint(named, folder)
+    require_ordinary(folder)
     if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
         raise StageUnavailable(f"{missing}.")
     if not checkpoint.weights:
         raise StageUnavailable(f"The model {named.name} has no weights in the safetensors format; no other one is read.")
     return checkpoint
+
+
+def require_ordinary(folder: Path) -> None:
+    """Raises StageUnfit for what a library would wait for, or leave out without a word: a pipe, a device or a socket in the
+    folder of a model, or a folder under a file's name."""
+    for path in folder.rglob("*"):
+        try:
+            mode = path.stat().st_mode
+        except OSError:  # a link to nothing: what is missing says who needs it
+            continue
+        if not (stat.S_ISREG(mode) or (stat.S_ISDIR(mode) and path.suffix not in _READ)):
+            raise StageUnfit(f"{path.relative_to(folder)} in the model's folder {folder} is no ordinary file.")
 
 
 def pull(named: Named, cache_dir: Path) -> Checkpoint:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import structlog
 
 from coatcheck.domain.budgets import Budget
-from coatcheck.domain.errors import CoatcheckError, GpuRefused, GpuUnsupported, Overloaded, StageFailed
+from coatcheck.domain.errors import CoatcheckError, GpuRefused, GpuUnsupported, Overloaded, StageFailed, StageUnfit
 from coatcheck.domain.ports import Router
 from coatcheck.models.lazily import RETRY_S, Lazily
 
@@ -23,8 +23,8 @@ log = structlog.get_logger(__name__)
 class FallbackRouter:
     """Router port. Loads the first when it is made; the second is loaded when it is needed. One thread at a time.
 
-    One that failed is asked for nothing for a while: each try would take time from texts that the second has to read. Raises
-    StageUnavailable.
+    One that failed is asked for nothing for a while: each try would take time from texts that the second has to read. One that the
+    files or the settings rule out is not tried again at all. Raises StageUnavailable.
     """
 
     def __init__(
@@ -62,8 +62,10 @@ class FallbackRouter:
         return self._second().route(texts, labels, budget)
 
     def _leave_first(self, error: CoatcheckError) -> None:
-        self._first_again_at = self._monotonic() + self._retry_s
-        log.warning("router fell back", kind=type(error).__name__, detail=error.detail)
+        is_for_good = isinstance(error, StageUnfit)
+        self._first_again_at = math.inf if is_for_good else self._monotonic() + self._retry_s
+        again_s = None if is_for_good else self._retry_s
+        log.warning("router fell back", kind=type(error).__name__, detail=error.detail, again_s=again_s)
 
 
 def _are_numbers(found: list[Mapping[str, float]]) -> bool:

@@ -6,15 +6,16 @@ without an error (measured).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coatcheck.domain.errors import StageUnavailable
+from coatcheck.domain.errors import StageUnfit
 from coatcheck.models import torch_runtime
+from coatcheck.models.checkpoints import require_ordinary
+from coatcheck.ops import ordinary_files
 
 MAX_TOKENS = 1_024
 """Of an input of a model without positions of its own (T5): what the library reads."""
@@ -44,7 +45,7 @@ class Loaded:
 
 
 def load(folder: Path, filled: Filled | None = None) -> Loaded:
-    """Asks no network and runs nothing of the folder. Raises StageUnavailable, and what ``filled`` raises."""
+    """Asks no network and runs nothing of the folder. Raises StageUnfit, and what ``filled`` raises."""
     with torch_runtime.loading():
         return _loaded(folder, filled or in_float32)
 
@@ -53,6 +54,7 @@ def _loaded(folder: Path, filled: Filled) -> Loaded:
     from gliclass import GLiClassModelConfig
     from transformers import AutoTokenizer
 
+    require_ordinary(folder)
     _check_config(folder)
     config = GLiClassModelConfig.from_pretrained(folder, local_files_only=True)
     config.encoder_model_name = str(folder)  # the library looks for adapters there, and fails where it is None
@@ -82,7 +84,7 @@ def in_float32(folder: Path, config: Any) -> Any:
     _mend_tied(model, folder)
     lost = [name for name in report["missing_keys"] if not _is_tied(model, name)]
     if lost or report["mismatched_keys"]:
-        raise StageUnavailable(f"The router's checkpoint lacks weights, such as {next(iter(lost), 'those of another shape')}.")
+        raise StageUnfit(f"The router's checkpoint lacks weights, such as {next(iter(lost), 'those of another shape')}.")
     return model
 
 
@@ -91,18 +93,17 @@ def _check_config(folder: Path) -> None:
     from transformers.models.auto import CONFIG_MAPPING
 
     try:
-        with (folder / "config.json").open("rb") as file:
-            config = json.loads(file.read(_CONFIG_BYTES))
+        config = ordinary_files.read_json(folder / "config.json", _CONFIG_BYTES)
         if not isinstance(config, dict):
             raise ValueError("no object")
     except (OSError, ValueError) as error:
-        raise StageUnavailable("The router's checkpoint has no config.json that can be read.") from error
+        raise StageUnfit("The router's checkpoint has no config.json that can be read.") from error
     architecture = config.get("architecture_type", "uni-encoder")
     if architecture != "uni-encoder":
-        raise StageUnavailable(f"The router's checkpoint is a {architecture}; only a uni-encoder is read.")
+        raise StageUnfit(f"The router's checkpoint is a {architecture}; only a uni-encoder is read.")
     encoder = config.get("encoder_config")
     if not isinstance(encoder, dict) or encoder.get("model_type", "deberta-v2") not in CONFIG_MAPPING:
-        raise StageUnavailable("The encoder of the router's checkpoint is of no known kind.")
+        raise StageUnfit("The encoder of the router's checkpoint is of no known kind.")
 
 
 def _check_types(folder: Path) -> None:
@@ -110,17 +111,17 @@ def _check_types(folder: Path) -> None:
         for name, file in tensors.items():
             stored = file.get_slice(name).get_dtype()
             if stored not in _STORED:
-                raise StageUnavailable(f"The router's checkpoint has {name} in {stored}: name the one that it was quantised from.")
+                raise StageUnfit(f"The router's checkpoint has {name} in {stored}: name the one that it was quantised from.")
 
 
 def _check_tokenizer(tokenizer: Any, config: Any) -> None:
     """A label whose token is another one than the model looks for is scored like any other, by nothing."""
     if not tokenizer.is_fast:
-        raise StageUnavailable("The router's tokenizer cannot say where its tokens stand.")
+        raise StageUnfit("The router's tokenizer cannot say where its tokens stand.")
     if tokenizer.convert_tokens_to_ids("<<LABEL>>") != config.class_token_index:
-        raise StageUnavailable("The router's tokenizer does not know the label token of its model.")
+        raise StageUnfit("The router's tokenizer does not know the label token of its model.")
     if len(tokenizer) > config.vocab_size:
-        raise StageUnavailable("The router's tokenizer has tokens that its model does not know.")
+        raise StageUnfit("The router's tokenizer has tokens that its model does not know.")
 
 
 def _max_tokens(model: Any, tokenizer: Any) -> int:
@@ -145,7 +146,7 @@ def _mend_tied(model: Any, folder: Path) -> None:
     with _tensors(folder) as tensors:
         names = {name: file for name, file in tensors.items() if name.endswith(_TIED)}
         if not names:
-            raise StageUnavailable("The router's checkpoint lacks its embeddings.")
+            raise StageUnfit("The router's checkpoint lacks its embeddings.")
         if any(name.endswith("shared.weight") for name in names):
             return
         name, file = next(iter(names.items()))

@@ -8,12 +8,15 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from coatcheck.domain.errors import CoatcheckError, StageFailed
+from coatcheck.domain.errors import CoatcheckError, GpuUnfit, RefusedToStart, StageFailed, StageUnfit
 
 M = TypeVar("M")
 
 RETRY_S = 60.0
 """A model that could not be loaded is not tried again for so long: each try costs seconds, and memory that may be short."""
+
+_FOR_GOOD = (StageUnfit, GpuUnfit, RefusedToStart)
+"""What is wrong with the files or the settings, which are read at the start: no try finds others."""
 
 log = structlog.get_logger(__name__)
 
@@ -29,21 +32,30 @@ class Lazily(Generic[M]):
         self._retry_s = retry_s
         self._monotonic = monotonic
         self._model: M | None = None
-        self._failure: CoatcheckError | None = None
+        self._failure: StageFailed | None = None
         self._failed_at = 0.0
 
     def __call__(self) -> M:
-        """The model. Raises StageFailed, and again without another try for a while."""
+        """The model. Raises StageFailed, and again without another try for a while; StageUnfit, after which there is none."""
         if self._model is not None:
             return self._model
-        if self._failure is not None and self._monotonic() - self._failed_at < self._retry_s:
-            raise StageFailed(self._failure.detail)
+        if self._failure is not None and (
+            isinstance(self._failure, StageUnfit) or self._monotonic() - self._failed_at < self._retry_s
+        ):
+            raise type(self._failure)(self._failure.detail)
         try:
             self._model = self._load()
         except Exception as error:
             detail = error.detail if isinstance(error, CoatcheckError) else f"The model of the stage {self._stage} does not load."
-            self._failure, self._failed_at = StageFailed(detail), self._monotonic()
-            log.warning("model not loaded", stage=self._stage, kind=type(error).__name__, detail=detail)
+            self._failure = (StageUnfit if _is_for_good(error) else StageFailed)(detail)
+            self._failed_at = self._monotonic()
+            again_s = None if isinstance(self._failure, StageUnfit) else self._retry_s
+            log.warning("model not loaded", stage=self._stage, kind=type(error).__name__, detail=detail, again_s=again_s)
             raise self._failure from error
         self._failure = None
         return self._model
+
+
+def _is_for_good(error: Exception) -> bool:
+    """Not where the system could not read a file: a disk or a network may come back."""
+    return isinstance(error, _FOR_GOOD) and not isinstance(error.__cause__, OSError)

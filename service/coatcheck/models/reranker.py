@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coatcheck.domain.errors import StageUnavailable
+from coatcheck.models.lazily import Lazily
 from coatcheck.models.native import native
 from coatcheck.models.one_by_one import OneByOne
 from coatcheck.models.packaged import MS_MARCO, file_sha256
@@ -44,7 +45,7 @@ class FastembedReranker:
         self._load = load
         self._pairs = OneByOne(threads, "rerank")
         self._lock = threading.Lock()
-        self._encoder: TextCrossEncoder | None = None
+        self._encoder = Lazily("rerank", load)
 
     def score(self, query: str, passages: Sequence[str]) -> list[float]:
         """Raises StageUnavailable."""
@@ -54,9 +55,7 @@ class FastembedReranker:
 
     def _model(self) -> TextCrossEncoder:
         with self._lock:
-            if self._encoder is None:
-                self._encoder = self._load()
-            return self._encoder
+            return self._encoder()
 
 
 def packaged_reranker(folder: Path, threads: int = THREADS) -> FastembedReranker:

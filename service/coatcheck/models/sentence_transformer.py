@@ -12,7 +12,8 @@ from typing import Any
 
 from coatcheck.domain.errors import StageUnavailable
 from coatcheck.models import torch_runtime
-from coatcheck.models.checkpoints import Checkpoint
+from coatcheck.models.checkpoints import Checkpoint, require_ordinary
+from coatcheck.models.lazily import Lazily
 from coatcheck.models.native import native
 
 _READ: dict[str, Any] = {"device": "cpu", "local_files_only": True, "trust_remote_code": False}
@@ -31,6 +32,7 @@ class SentenceTransformerEmbedder:
 
         self.revision = checkpoint.revision
         self.weights: Path | None = checkpoint.weights[0]
+        require_ordinary(checkpoint.folder)
         with native("embed"), torch_runtime.loading():
             self._model: Any = SentenceTransformer(str(checkpoint.folder), model_kwargs=_WEIGHTS, **_READ)
             self._tokenizer = self._model.tokenizer
@@ -78,7 +80,7 @@ class CrossEncoderReranker:
         self.english_only = checkpoint.languages == ("en",)
         self._folder = checkpoint.folder
         self._lock = threading.Lock()
-        self._model: Any = None
+        self._model = Lazily("rerank", self._load)
 
     def score(self, query: str, passages: Sequence[str]) -> list[float]:
         with native("rerank"):
@@ -93,10 +95,12 @@ class CrossEncoderReranker:
 
     def _loaded(self) -> Any:
         with self._lock:
-            if self._model is None:
-                import torch
-                from sentence_transformers import CrossEncoder
+            return self._model()
 
-                with torch_runtime.loading():
-                    self._model = CrossEncoder(str(self._folder), model_kwargs=_WEIGHTS, activation_fn=torch.nn.Identity(), **_READ)
-            return self._model
+    def _load(self) -> Any:
+        import torch
+        from sentence_transformers import CrossEncoder
+
+        require_ordinary(self._folder)
+        with torch_runtime.loading():
+            return CrossEncoder(str(self._folder), model_kwargs=_WEIGHTS, activation_fn=torch.nn.Identity(), **_READ)

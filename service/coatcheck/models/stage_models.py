@@ -18,6 +18,7 @@ from pydantic import SecretStr
 from coatcheck.domain.errors import RefusedToStart, StageUnavailable
 from coatcheck.domain.ports import Compressor, EntailmentGate, Router, Summariser
 from coatcheck.models import checkpoints
+from coatcheck.models.gliclass_loading import MAX_TOKENS
 from coatcheck.models.registry import NONE, SWITCHED_OFF, Built, models_dir
 from coatcheck.models.stage_workers import LazyModel
 from coatcheck.outbound.client import Outbound
@@ -41,6 +42,8 @@ class Endpoint:
 
 def build_router(name: str, *, buckets: Sequence[int] | None = None, cache_dir: Path | None = None) -> Built[LazyModel[Router]]:
     """A quantised checkpoint is the FP8 router's, any other one the CPU's. ``buckets``: lengths for which a GPU captures graphs."""
+    if buckets and max(buckets) > MAX_TOKENS:
+        raise RefusedToStart(f"COATCHECK_ROUTER_BUCKETS: {max(buckets):,} tokens are above the {MAX_TOKENS:,} that a router reads.")
 
     def load(folder: Path, revision: str) -> Router:
         from coatcheck.gpu.fp8.loading import is_quantised

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coatcheck.domain.errors import StageFailed, StageUnavailable
+from coatcheck.domain.errors import StageFailed, StageUnfit
 from coatcheck.models import pretrained
 
 if TYPE_CHECKING:
@@ -37,18 +37,18 @@ class TokenClassifier:
     """A loaded checkpoint. Safe from several threads: nothing of it changes once it is loaded."""
 
     def __init__(self, folder: Path, stage: str) -> None:
-        """Raises StageUnavailable for what is no checkpoint of this kind, and whatever the libraries raise."""
+        """Raises StageUnfit for what is no checkpoint of this kind, and whatever the libraries raise."""
         from transformers import AutoModelForTokenClassification
 
         config = pretrained.config_of(folder)
         if config.get("model_type") not in _FAMILIES:
-            raise StageUnavailable(f"The model of the stage {stage} is of neither family that it knows: {' and '.join(_FAMILIES)}.")
+            raise StageUnfit(f"The model of the stage {stage} is of neither family that it knows: {' and '.join(_FAMILIES)}.")
         model: Any = pretrained.load_whole(AutoModelForTokenClassification.from_pretrained, folder, stage)
         if model.config.num_labels != _LABELS:
-            raise StageUnavailable(f"The model of the stage {stage} does not tell two labels apart.")
+            raise StageUnfit(f"The model of the stage {stage} does not tell two labels apart.")
         tokenizer = pretrained.load_tokenizer(folder)
         if len(tokenizer) > model.config.vocab_size:
-            raise StageUnavailable(f"The tokenizer of the stage {stage} has tokens that its model does not know.")
+            raise StageUnfit(f"The tokenizer of the stage {stage} has tokens that its model does not know.")
         self.room = pretrained.input_tokens(tokenizer, model.config) - _SPECIAL_TOKENS
         """The most tokens of a text that are read at once."""
         self._stage = stage

@@ -16,6 +16,7 @@ from coatcheck.compaction.redaction import own_rules as own_rules_file
 from coatcheck.domain.canonical import scalar_text
 from coatcheck.domain.errors import RedactionFailed
 from coatcheck.domain.values import value
+from coatcheck.ops import ordinary_files
 
 if TYPE_CHECKING:
     from kingfisher_sdk import Finding, Scanner
@@ -144,7 +145,7 @@ class Detector:
 
     def _check_own_rules(self) -> None:
         """The revision says what is looked for: not another file's rules, where it was changed while this process started."""
-        if self._own_rules is not None and self._own_rules.read_bytes() != self._own_content:
+        if self._own_rules is not None and ordinary_files.read(self._own_rules, own_rules_file.MOST_BYTES) != self._own_content:
             raise RedactionFailed("The operator's rules were changed after the start: start again.")
 
 

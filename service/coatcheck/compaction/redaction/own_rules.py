@@ -12,7 +12,9 @@ from pathlib import Path
 from coatcheck.compaction import strict_yaml
 from coatcheck.compaction.strict_yaml import NotYaml
 from coatcheck.domain.errors import RefusedToStart
+from coatcheck.ops import ordinary_files
 
+MOST_BYTES = 16 * 1024 * 1024
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
 """What an id may look like: it becomes the placeholder's kind."""
 _TAKEN = ("coatcheck.", "betterleaks.", "veles.", "kingfisher.")
@@ -22,7 +24,7 @@ _TAKEN = ("coatcheck.", "betterleaks.", "veles.", "kingfisher.")
 def read(path: Path) -> bytes:
     """The file's content, once every rule in it is known to work. Raises RefusedToStart, naming the rule."""
     try:
-        content = path.read_bytes()
+        content = ordinary_files.read(path, MOST_BYTES)
         document = strict_yaml.load(content)
     except OSError as error:
         raise _refused(path, f"cannot be read ({error.strerror})") from error

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from coatcheck.domain.errors import GpuRefused
-from coatcheck.gpu.fp8.json_files import read_json
+from coatcheck.domain.errors import GpuUnfit
 from coatcheck.gpu.fp8.layout import EncoderShape
+from coatcheck.ops.ordinary_files import read_json
 
 _MOST_BYTES = 1024 * 1024
 _MOST_BLOCKS = 1024
@@ -23,21 +23,21 @@ def encoder_shape(folder: Path) -> EncoderShape:
     path = folder / "config.json"
     try:
         config = read_json(path, _MOST_BYTES)
-    except (OSError, ValueError, RecursionError) as error:
-        raise GpuRefused(f"{path} cannot be read as JSON.") from error
+    except (OSError, ValueError) as error:
+        raise GpuUnfit(f"{path} cannot be read as JSON.") from error
     encoder = config.get("encoder_config") if isinstance(config, dict) else None
     if not isinstance(encoder, dict) or config.get("architecture_type", "uni-encoder") != "uni-encoder":
-        raise GpuRefused(f"{path} is not that of a GLiClass uni-encoder.")
+        raise GpuUnfit(f"{path} is not that of a GLiClass uni-encoder.")
     if encoder.get("model_type") != "mt5" or not str(encoder.get("feed_forward_proj", "gated-gelu")).startswith("gated-"):
-        raise GpuRefused(f"The encoder in {path} is {encoder.get('model_type')}; only an mT5 with gated layers is quantised.")
+        raise GpuUnfit(f"The encoder in {path} is {encoder.get('model_type')}; only an mT5 with gated layers is quantised.")
     sizes = {name: encoder.get(name, default) for name, default in _DEFAULTS.items()}
     if config.get("vocab_size") is not None:
         sizes["vocab_size"] = config["vocab_size"]
     wrong = [name for name, size in sizes.items() if type(size) is not int or size < 1]
     if wrong:
-        raise GpuRefused(f"In {path}, {wrong[0]} is {sizes[wrong[0]]!r}, which is no size.")
+        raise GpuUnfit(f"In {path}, {wrong[0]} is {sizes[wrong[0]]!r}, which is no size.")
     if sizes["num_layers"] > _MOST_BLOCKS:
-        raise GpuRefused(f"In {path}, num_layers is {sizes['num_layers']:,}; {_MOST_BLOCKS:,} are read at most.")
+        raise GpuUnfit(f"In {path}, num_layers is {sizes['num_layers']:,}; {_MOST_BLOCKS:,} are read at most.")
     return EncoderShape(
         blocks=sizes["num_layers"],
         hidden=sizes["d_model"],

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import torch
 
-from coatcheck.domain.errors import GpuRefused
+from coatcheck.domain.errors import GpuUnfit
 from coatcheck.gpu.fp8.layout import ALIGNED
 
 ROWS = ALIGNED
@@ -20,12 +20,12 @@ def check(name: str, weight: torch.Tensor, scales: torch.Tensor) -> None:
     """
     # torch takes these for other kinds of scaling, or for products of other formats, and refuses none of them.
     if weight.dtype != torch.float8_e4m3fn or scales.dtype != torch.float32:
-        raise GpuRefused(f"The layer {name!r} has weights in {weight.dtype} and scales in {scales.dtype}, not E4M3 and float32.")
+        raise GpuUnfit(f"The layer {name!r} has weights in {weight.dtype} and scales in {scales.dtype}, not E4M3 and float32.")
     if weight.dim() != 2 or scales.shape != (1, weight.shape[0]):
-        raise GpuRefused(f"The layer {name!r} has scales {tuple(scales.shape)} for weights {tuple(weight.shape)}.")
+        raise GpuUnfit(f"The layer {name!r} has scales {tuple(scales.shape)} for weights {tuple(weight.shape)}.")
     refused = _refusal(tuple(weight.shape), tuple(weight.stride()), tuple(scales.stride()))
     if refused is not None:
-        raise GpuRefused(f"The layer {name!r} cannot be multiplied in FP8 on a GPU: {refused}.")
+        raise GpuUnfit(f"The layer {name!r} cannot be multiplied in FP8 on a GPU: {refused}.")
 
 
 @lru_cache(maxsize=256)

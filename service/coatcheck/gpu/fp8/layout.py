@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from coatcheck.domain.errors import GpuRefused
+from coatcheck.domain.errors import GpuUnfit
 
 E4M3_MAX = 448.0
 SMALLEST_SCALE = 2.0**-126
@@ -82,16 +82,16 @@ class EncoderShape:
         if not embeddings:
             missing.insert(0, EMBEDDINGS[0])
         if missing:
-            raise GpuRefused(f"The checkpoint lacks {len(missing)} tensors that its configuration promises: {_named(missing)}.")
+            raise GpuUnfit(f"The checkpoint lacks {len(missing)} tensors that its configuration promises: {_named(missing)}.")
         expected |= {name: (self.vocabulary, self.hidden) for name in embeddings}
         unknown = [name for name in headers if name not in expected and not name.startswith(_OTHERS) and name != _LOGIT_SCALE]
         if unknown:
-            raise GpuRefused(f"The checkpoint has {len(unknown)} tensors that are not known: {_named(unknown)}.")
+            raise GpuUnfit(f"The checkpoint has {len(unknown)} tensors that are not known: {_named(unknown)}.")
         for name, header in headers.items():
             if header.dtype != "BF16":
-                raise GpuRefused(f"The tensor {name!r} is {header.dtype}; only a checkpoint in BF16 is quantised.")
+                raise GpuUnfit(f"The tensor {name!r} is {header.dtype}; only a checkpoint in BF16 is quantised.")
             if header.shape != expected.get(name, header.shape):
-                raise GpuRefused(f"The tensor {name!r} has the shape {header.shape}; its configuration says {expected[name]}.")
+                raise GpuUnfit(f"The tensor {name!r} has the shape {header.shape}; its configuration says {expected[name]}.")
 
     def check_quantised(self, headers: Mapping[str, Header]) -> None:
         """Raises GpuRefused, naming the tensor, unless these are a quantised checkpoint's."""
@@ -105,7 +105,7 @@ class EncoderShape:
         self.check(as_source)
         for name, expected in self.quantised(as_source).items():
             if headers.get(name) != expected:
-                raise GpuRefused(f"The tensor {name!r} is {headers.get(name)}; in a quantised checkpoint it is {expected}.")
+                raise GpuUnfit(f"The tensor {name!r} is {headers.get(name)}; in a quantised checkpoint it is {expected}.")
 
     def quantised(self, headers: Mapping[str, Header]) -> dict[str, Header]:
         """What a quantised checkpoint of these tensors holds."""

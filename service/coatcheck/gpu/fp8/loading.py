@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from coatcheck.domain.errors import GpuRefused, GpuUnsupported
+from coatcheck.domain.errors import GpuUnfit, GpuUnsupported
 from coatcheck.gpu.fp8 import reading, record
 from coatcheck.gpu.fp8.config import encoder_shape
 from coatcheck.gpu.fp8.layout import EMBEDDINGS, RECORD_FILE, SCALE_SUFFIX, WEIGHTS_FILE
@@ -89,16 +89,16 @@ def _read(name: str, checkpoint: Checkpoint, made: record.Record, device: torch.
             tensor.copy_(piece)
     recorded = made.tensors.get(name)
     if recorded is None or recorded.sha256 != digest.hexdigest():
-        raise GpuRefused(f"The tensor {name!r} is not the one that its record was written for.")
+        raise GpuUnfit(f"The tensor {name!r} is not the one that its record was written for.")
     return tensor
 
 
 def _replace(model: torch.nn.Module, name: str, layer: Fp8Linear) -> None:
     found = _module(model, name)
     if not isinstance(found, torch.nn.Linear) or found.bias is not None:
-        raise GpuRefused(f"The model's {name!r} is no linear layer without bias.")
+        raise GpuUnfit(f"The model's {name!r} is no linear layer without bias.")
     if tuple(found.weight.shape) != tuple(layer.quantised.shape):
-        raise GpuRefused(f"The model's {name!r} is {tuple(found.weight.shape)}, its checkpoint's {tuple(layer.quantised.shape)}.")
+        raise GpuUnfit(f"The model's {name!r} is {tuple(found.weight.shape)}, its checkpoint's {tuple(layer.quantised.shape)}.")
     parent, _, own = name.rpartition(".")
     setattr(_module(model, parent), own, layer)
 
@@ -108,9 +108,9 @@ def _assign(model: torch.nn.Module, name: str, tensor: torch.Tensor) -> None:
     module = _module(model, parent)
     found = dict(module.named_parameters(recurse=False)).get(own)
     if found is None:
-        raise GpuRefused(f"The checkpoint has the tensor {name!r}, and the model has no place for it.")
+        raise GpuUnfit(f"The checkpoint has the tensor {name!r}, and the model has no place for it.")
     if found.shape != tensor.shape:
-        raise GpuRefused(f"The model's {name!r} is {tuple(found.shape)}, its checkpoint's {tuple(tensor.shape)}.")
+        raise GpuUnfit(f"The model's {name!r} is {tuple(found.shape)}, its checkpoint's {tuple(tensor.shape)}.")
     setattr(module, own, torch.nn.Parameter(tensor, requires_grad=False))
 
 
@@ -118,14 +118,14 @@ def _module(model: torch.nn.Module, name: str) -> Any:
     try:
         return model.get_submodule(name)
     except AttributeError as error:
-        raise GpuRefused(f"The model has no {name!r}.") from error
+        raise GpuUnfit(f"The model has no {name!r}.") from error
 
 
 def _tie_embeddings(model: torch.nn.Module, kept: list[str]) -> None:
     """T5's two names are one matrix: what the checkpoint has under either becomes both."""
     there = [model.get_parameter(name) for name in EMBEDDINGS if name in kept]
     if len(there) > 1 and not torch.equal(there[0], there[1]):
-        raise GpuRefused(f"The checkpoint has two different matrices as {EMBEDDINGS[0]!r} and {EMBEDDINGS[1]!r}.")
+        raise GpuUnfit(f"The checkpoint has two different matrices as {EMBEDDINGS[0]!r} and {EMBEDDINGS[1]!r}.")
     for name in EMBEDDINGS:
         _module(model, name.removesuffix(".weight")).weight = there[0]
 
@@ -136,4 +136,4 @@ def _require_filled(model: torch.nn.Module, filled: set[str], layers: set[str]) 
     names += [name for name, tensor in model.named_buffers() if tensor.device.type == "meta"]
     unfilled = [name for name in names if name not in filled]
     if unfilled:
-        raise GpuRefused(f"The model has {len(unfilled)} tensors that its checkpoint lacks, such as {unfilled[0]!r}.")
+        raise GpuUnfit(f"The model has {len(unfilled)} tensors that its checkpoint lacks, such as {unfilled[0]!r}.")

@@ -12,9 +12,9 @@ from typing import BinaryIO
 
 import torch
 
-from coatcheck.domain.errors import GpuRefused, GpuUnsupported
-from coatcheck.gpu.fp8.json_files import read_json
+from coatcheck.domain.errors import GpuRefused, GpuUnfit, GpuUnsupported
 from coatcheck.gpu.fp8.layout import Header
+from coatcheck.ops import ordinary_files
 
 PIECE_BYTES = 1024 * 1024
 """Quantising one of these takes some ten times as much, in float32."""
@@ -82,26 +82,24 @@ def opened(files: tuple[Path, ...]) -> Iterator[Checkpoint]:
     with ExitStack() as stack:
         for path in files:
             try:
-                if not path.is_file():
-                    raise GpuRefused(f"{path} is no file.")
-                file = stack.enter_context(path.open("rb"))
+                file = stack.enter_context(ordinary_files.opened(path))
                 head_bytes = int.from_bytes(file.read(8), "little")
                 if _HEAD_BYTES < head_bytes < path.stat().st_size:
-                    raise GpuRefused(f"The head of {path} has {head_bytes:,} bytes; {_HEAD_BYTES:,} are read at most.")
+                    raise GpuUnfit(f"The head of {path} has {head_bytes:,} bytes; {_HEAD_BYTES:,} are read at most.")
                 with safe_open(path, "pt"):  # the library holds the head against the format and the file
                     pass
                 head = json.loads(file.read(head_bytes))
             except (OSError, ValueError, SafetensorError) as error:
-                raise GpuRefused(f"{path} cannot be read as safetensors: {error}.") from error
+                raise GpuUnfit(f"{path} cannot be read as safetensors: {error}.") from error
             for name, found in head.items():
                 if name == "__metadata__":
                     continue
                 if name in headers:
-                    raise GpuRefused(f"The tensor {name!r} stands in two files of the checkpoint.")
+                    raise GpuUnfit(f"The tensor {name!r} stands in two files of the checkpoint.")
                 headers[name] = Header(found["dtype"], tuple(found["shape"]))
                 places[name] = _Place(path, file, 8 + head_bytes + found["data_offsets"][0])
                 if found["dtype"] not in TYPES:
-                    raise GpuRefused(f"The tensor {name!r} is {found['dtype']}, a type that no tensor of ours has.")
+                    raise GpuUnfit(f"The tensor {name!r} is {found['dtype']}, a type that no tensor of ours has.")
         yield Checkpoint(headers, files, places)
 
 
@@ -110,9 +108,9 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
     try:
         found = tuple(sorted(path for path in folder.glob("*.safetensors") if path.is_file()))
     except OSError as error:
-        raise GpuRefused(f"The folder {folder} cannot be read.") from error
+        raise GpuUnfit(f"The folder {folder} cannot be read.") from error
     if not found:
-        raise GpuRefused(f"There are no weights in the safetensors format in {folder}.")
+        raise GpuUnfit(f"There are no weights in the safetensors format in {folder}.")
     index = folder / _INDEX
     if index.is_file():
         names = {path.name for path in found}
@@ -120,16 +118,16 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
         extra = sorted(names - _shards(index))
         if missing or extra:
             which = f"{missing[0]} is missing" if missing else f"{extra[0]} is not in it"
-            raise GpuRefused(f"The weights in {folder} are not those that {index.name} names: {which}.")
+            raise GpuUnfit(f"The weights in {folder} are not those that {index.name} names: {which}.")
     return found
 
 
 def _shards(index: Path) -> set[str]:
     try:
-        mapped = read_json(index, _INDEX_BYTES)["weight_map"]
+        mapped = ordinary_files.read_json(index, _INDEX_BYTES)["weight_map"]
         return {str(name) for name in mapped.values()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise GpuRefused(f"{index} cannot be read.") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise GpuUnfit(f"{index} cannot be read.") from error
 
 
 def _read(place: _Place, offset: int, header: Header) -> torch.Tensor:
@@ -140,7 +138,7 @@ def _read(place: _Place, offset: int, header: Header) -> torch.Tensor:
         place.file.seek(place.offset + offset)
         read = place.file.readinto(into)  # type: ignore[attr-defined]
     except OSError as error:
-        raise GpuRefused(f"{place.path} cannot be read: {error.strerror}.") from error
+        raise GpuUnfit(f"{place.path} cannot be read: {error.strerror}.") from error
     if read != len(into):
         raise GpuRefused(f"{place.path} has become shorter while it was read.")
     return tensor

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from coatcheck.domain.errors import GpuRefused
-from coatcheck.gpu.fp8.json_files import read_json
+from coatcheck.domain.errors import GpuUnfit
 from coatcheck.gpu.fp8.layout import RECORD_FILE
+from coatcheck.ops import ordinary_files
 
 _FORMAT = 1
 _MOST_BYTES = 16 * 1024 * 1024
@@ -52,9 +52,9 @@ def read(folder: Path) -> Record:
     """Raises GpuRefused for what is none, and for one of another format."""
     path = folder / RECORD_FILE
     try:
-        found = read_json(path, _MOST_BYTES)
+        found = ordinary_files.read_json(path, _MOST_BYTES)
         if found["format"] != _FORMAT:
-            raise GpuRefused(f"{path} is of the format {found['format']!r}; this reads {_FORMAT}.")
+            raise GpuUnfit(f"{path} is of the format {found['format']!r}; this reads {_FORMAT}.")
         upstream = found["upstream"]
         made = Record(
             None if upstream is None else str(upstream),
@@ -68,15 +68,15 @@ def read(folder: Path) -> Record:
                 for name, given in found["tensors"].items()
             },
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise GpuRefused(f"{path} is no record of a quantised checkpoint.") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise GpuUnfit(f"{path} is no record of a quantised checkpoint.") from error
     return made
 
 
 def record_of(path: Path) -> FileRecord:
     """Reads the file. Raises OSError."""
     digest, size = hashlib.sha256(), 0
-    with path.open("rb") as file:
+    with ordinary_files.opened(path) as file:
         while piece := file.read(_READ_BYTES):
             digest.update(piece)
             size += len(piece)

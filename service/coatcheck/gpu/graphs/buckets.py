@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coatcheck.domain.errors import GpuRefused
+from coatcheck.domain.errors import GpuUnfit
 
 DEFAULT_TOKENS = (64, 128, 192, 256)
 """The article's on FP8."""
@@ -35,9 +35,9 @@ class Buckets:
             tokens = [length for length in DEFAULT_TOKENS if length <= most_tokens] or [most_tokens]
         for name, given in (("lengths", tokens), ("rows", rows)):
             if not given or min(given) < 1 or len(set(given)) < len(given):
-                raise GpuRefused(f"Buckets with the {name} {list(given)}: they are different numbers above 0, at least one.")
+                raise GpuUnfit(f"Buckets with the {name} {list(given)}: they are different numbers above 0, at least one.")
         if max(tokens) > most_tokens:
-            raise GpuRefused(f"A bucket of {max(tokens)} tokens is above the {most_tokens} that the model reads.")
+            raise GpuUnfit(f"A bucket of {max(tokens)} tokens is above the {most_tokens} that the model reads.")
         return cls(tuple(sorted(Shape(length, count) for length in tokens for count in rows)))
 
     def fitting(self, shape: Shape) -> Shape | None:

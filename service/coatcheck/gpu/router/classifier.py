@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from coatcheck.domain.errors import GpuRefused
+from coatcheck.domain.errors import GpuUnfit
 from coatcheck.gpu.fp8.loading import empty_model, load_quantised
 from coatcheck.gpu.graphs import Buckets
 from coatcheck.gpu.graphs.encoder import graphed
@@ -27,15 +27,16 @@ def load(folder: Path, place: Placement) -> Any:
 def graph(model: Any, place: Placement, *, buckets: Sequence[int] | None, most_tokens: int, pad_id: int) -> None:
     """Captures the encoder for each bucket and puts the graphs in its place; nothing where the place has none.
 
-    Raises GpuRefused for a bucket above what the model reads, and for a model that reads more of its encoder than its last layer.
+    Raises GpuUnfit for a bucket above what the model reads, and for a model that reads more of its encoder than its last layer;
+    GpuRefused for what cannot be captured.
     """
     if place.graphs is None:
         return
     needs = [name for name in _NEEDS_LAYERS if getattr(model.config, name, False)]
     if needs or getattr(model.config, "encoder_layer_id", -1) != -1:
-        raise GpuRefused(
+        raise GpuUnfit(
             f"A graphed encoder gives its last layer alone; this model reads more ({', '.join(needs) or 'another layer'})."
         )
-    backends = [place.graphs() for _ in range(place.runners)]
     shapes = Buckets.of(buckets, most_tokens=most_tokens)
+    backends = [place.graphs() for _ in range(place.runners)]
     model.model.encoder_model = graphed(model.model.encoder_model, shapes, backends, pad_id=pad_id, limit_s=WAIT_S)
