@@ -68,9 +68,9 @@ def _measured(source: Path, target: Path, given: list[Example], options: argpars
     from transformers import AutoTokenizer
 
     from coatcheck.gpu.fp8.audit import audit
-    from coatcheck.gpu.fp8.quantize import quantize
+    from coatcheck.gpu.fp8.quantise import quantise
 
-    quantize(source, target)
+    quantise(source, target)
     audited = audit(source, target)
     models = {"bf16": _bf16(source), "fp8": _fp8(target)}
     tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from coatcheck.app.data_dir import DataDirectory
 from coatcheck_client.discovery import Location, data_dir, locate
 from coatcheck_client.errors import NoServiceConfigured
 
@@ -65,6 +66,10 @@ def test_an_empty_variable_is_one_that_is_not_set(directory: Path) -> None:
 
     assert locate(directory=directory, environment=empty) == locate(directory=directory, environment={})
     assert data_dir({"COATCHECK_DATA_DIR": ""}) == data_dir({})
+
+
+def test_a_data_directory_below_the_home_is_the_same_one_for_the_service_and_its_clients() -> None:
+    assert data_dir({"COATCHECK_DATA_DIR": "~/kept"}) == Path.home() / "kept" == DataDirectory(Path("~/kept")).path
 
 
 def test_the_data_directory_comes_from_the_environment(directory: Path) -> None:

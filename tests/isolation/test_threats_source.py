@@ -36,7 +36,7 @@ MAY_TOUCH = {
     "compaction.policy_document", "compaction.redaction.own_rules",  # those that a setting names
     "compaction.redaction.detector",  # the rules' cache
     "identity.private_file",
-    "gpu.fp8.config", "gpu.fp8.quantize", "gpu.fp8.reading", "gpu.fp8.record", "gpu.fp8.writing",  # folders that a command names
+    "gpu.fp8.config", "gpu.fp8.quantise", "gpu.fp8.reading", "gpu.fp8.record", "gpu.fp8.writing",  # folders that a command names
     "gpu.kernels.ahead",  # the assembler's input, in a folder of its own
     "index.edge_folder",
     "memory.journal",

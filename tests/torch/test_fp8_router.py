@@ -20,7 +20,7 @@ from coatcheck.domain.budgets import Budget
 from coatcheck.domain.errors import GpuRefused, GpuUnfit, StageUnfit
 from coatcheck.domain.ports import Router
 from coatcheck.gpu.fp8.layout import WEIGHTS_FILE
-from coatcheck.gpu.fp8.quantize import quantize
+from coatcheck.gpu.fp8.quantise import quantise
 from coatcheck.gpu.graphs import Buckets, Shape
 from coatcheck.gpu.graphs.backend import Captured
 from coatcheck.gpu.graphs.recording import RecordingGraphs
@@ -63,7 +63,7 @@ def quantised(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model, _ = tiny.gliclass(folder / "bf16", [], [], encoder=encoders.mt5(tokenizer), tokenizer=tokenizer)
     tiny.train_gliclass(model, tokenizer, TAUGHT, LABELS, steps=30)
     tiny.save(model.bfloat16(), tokenizer, folder / "bf16")
-    quantize(folder / "bf16", folder / "fp8")
+    quantise(folder / "bf16", folder / "fp8")
     return folder / "fp8"
 
 
@@ -146,7 +146,7 @@ def test_a_quantised_folder_is_the_fp8_routers_and_any_other_one_the_cpus(quanti
 @pytest.mark.accept
 def test_an_encoder_of_24_blocks_is_captured_whole(tmp_path: Path) -> None:
     """As many as the article's model has, at a reduced width: 168 FP8 products, and nothing that a graph refuses."""
-    quantize(checkpoints.gliclass(tmp_path / "bf16", blocks=24), tmp_path / "fp8")
+    quantise(checkpoints.gliclass(tmp_path / "bf16", blocks=24), tmp_path / "fp8")
     plain, graphs = (on(place, tmp_path / "fp8", "r", [64, 128]) for place in (REFERENCE, ON_GRAPHS))
     asked = (checkpoints.TEXTS, checkpoints.LABELS, Budget.of(UUID(int=1), 60))
 

@@ -39,7 +39,7 @@ def data_dir(environment: Mapping[str, str] | None = None) -> Path:
     """COATCHECK_DATA_DIR, or the user's data directory; root's is the machine's, as the service has it."""
     names = os.environ if environment is None else environment  # noqa: TID251
     if configured := names.get("COATCHECK_DATA_DIR"):
-        return Path(configured)
+        return Path(configured).expanduser()
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0
     return Path("/var/lib/coatcheck" if is_root else platformdirs.user_data_dir("coatcheck"))
 

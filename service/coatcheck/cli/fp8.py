@@ -1,4 +1,7 @@
-"""``coatcheck gpu quantize`` and ``audit``: a GLiClass checkpoint in FP8, made and held against its source."""
+"""``coatcheck gpu quantize`` and ``audit``: a GLiClass checkpoint in FP8, made and held against its source.
+
+The command has the name that such commands have; everything else is spelled as this house spells.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from coatcheck.cli.output import AsJson
 Source = Annotated[Path, typer.Argument(help="The folder of a BF16 GLiClass checkpoint with an mT5 encoder.")]
 
 
-def quantize(
+def quantise(
     source: Source,
     target: Annotated[Path, typer.Argument(help="A folder that does not exist yet.")],
     upstream: Annotated[
@@ -27,7 +30,7 @@ def quantize(
     """
     _require_libraries()
     from coatcheck.gpu.fp8.layout import WEIGHTS_FILE
-    from coatcheck.gpu.fp8.quantize import quantize as made_of
+    from coatcheck.gpu.fp8.quantise import quantise as made_of
 
     with output.progress("quantising") as advance:
         made = made_of(source, target, upstream=upstream, on_tensor=lambda done, _: advance(done))

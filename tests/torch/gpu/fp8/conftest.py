@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coatcheck.gpu.fp8.quantize import quantize
+from coatcheck.gpu.fp8.quantise import quantise
 from tests.torch.gpu.fp8 import checkpoints
 
 
@@ -20,7 +20,7 @@ def deep(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def deep_fp8(deep: Path) -> Path:
     """The same, quantised; never changed."""
-    quantize(deep, deep.parent / "fp8")
+    quantise(deep, deep.parent / "fp8")
     return deep.parent / "fp8"
 
 

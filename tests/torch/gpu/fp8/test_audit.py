@@ -15,7 +15,7 @@ from coatcheck.cli.main import app
 from coatcheck.domain.errors import GpuRefused
 from coatcheck.gpu.fp8.audit import audit
 from coatcheck.gpu.fp8.layout import RECORD_FILE, WEIGHTS_FILE
-from coatcheck.gpu.fp8.quantize import quantize
+from coatcheck.gpu.fp8.quantise import quantise
 from tests.torch.gpu.fp8.checkpoints import ATTENTION, rewritten, tensors_of
 
 NORM = "model.encoder_model.encoder.final_layer_norm.weight"
@@ -54,7 +54,7 @@ def test_what_was_changed_is_named(shallow: Path, tmp_path: Path, case: str) -> 
     from safetensors.torch import save_file
 
     change, said = CHANGES[case]
-    quantize(shallow, tmp_path / "fp8")
+    quantise(shallow, tmp_path / "fp8")
     tensors = tensors_of(tmp_path / "fp8" / WEIGHTS_FILE)
     change(tensors)
     save_file(tensors, tmp_path / "fp8" / WEIGHTS_FILE, {"format": "pt"})
@@ -66,7 +66,7 @@ def test_what_was_changed_is_named(shallow: Path, tmp_path: Path, case: str) -> 
 
 
 def test_a_source_that_is_another_one_by_now_is_named(shallow: Path, tmp_path: Path) -> None:
-    quantize(shallow, tmp_path / "fp8")
+    quantise(shallow, tmp_path / "fp8")
     rewritten(shallow, _nudge(NORM))
 
     findings = audit(shallow, tmp_path / "fp8").findings
@@ -76,7 +76,7 @@ def test_a_source_that_is_another_one_by_now_is_named(shallow: Path, tmp_path: P
 
 
 def test_a_record_that_says_something_else_of_a_tensor_is_named(shallow: Path, tmp_path: Path) -> None:
-    quantize(shallow, tmp_path / "fp8")
+    quantise(shallow, tmp_path / "fp8")
     path = tmp_path / "fp8" / RECORD_FILE
     written = json.loads(path.read_text())
     written["tensors"][NORM]["sha256"] = "0" * 64
@@ -87,7 +87,7 @@ def test_a_record_that_says_something_else_of_a_tensor_is_named(shallow: Path, t
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "upstream": null}', "[" * 100_000])
 def test_what_is_no_record_is_refused(shallow: Path, tmp_path: Path, text: str) -> None:
-    quantize(shallow, tmp_path / "fp8")
+    quantise(shallow, tmp_path / "fp8")
     (tmp_path / "fp8" / RECORD_FILE).write_text(text)
 
     with pytest.raises(GpuRefused, match=r"record|format"):

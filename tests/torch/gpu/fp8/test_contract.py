@@ -11,7 +11,7 @@ from coatcheck.domain.errors import GpuRefused
 from coatcheck.gpu.fp8 import contract
 from coatcheck.gpu.fp8.linear import Fp8Linear
 from coatcheck.gpu.fp8.loading import empty_model, load_quantised
-from coatcheck.gpu.fp8.quantize import quantize
+from coatcheck.gpu.fp8.quantise import quantise
 from tests.torch.gpu.fp8 import checkpoints
 
 E4M3 = torch.float8_e4m3fn
@@ -55,7 +55,7 @@ def test_a_cpu_would_have_taken_the_sides_that_a_gpu_refuses() -> None:
 
 def test_a_checkpoint_with_sides_that_no_gpu_multiplies_is_refused_at_load_by_its_first_layer(tmp_path: Path) -> None:
     checkpoints.gliclass(tmp_path / "bf16", blocks=1, feed_forward=72)
-    quantize(tmp_path / "bf16", tmp_path / "fp8")
+    quantise(tmp_path / "bf16", tmp_path / "fp8")
 
     with pytest.raises(GpuRefused, match=r"DenseReluDense\.wi_0'.*divisible by 16"):
         load_quantised(empty_model(tmp_path / "fp8"), tmp_path / "fp8")

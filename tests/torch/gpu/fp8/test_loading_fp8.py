@@ -12,7 +12,7 @@ from coatcheck.domain.errors import GpuRefused
 from coatcheck.gpu.fp8.layout import EMBEDDINGS, RECORD_FILE, WEIGHTS_FILE
 from coatcheck.gpu.fp8.linear import Fp8Linear
 from coatcheck.gpu.fp8.loading import empty_model, is_quantised, load_quantised
-from coatcheck.gpu.fp8.quantize import quantize
+from coatcheck.gpu.fp8.quantise import quantise
 from tests.torch.gpu.fp8 import checkpoints
 from tests.torch.gpu.fp8.checkpoints import asked, bf16_model, inputs, rewritten, tensors_of
 
@@ -39,7 +39,7 @@ def test_24_blocks_run_with_168_fp8_layers_and_answer_nearly_as_in_bf16(deep: Pa
 
 def test_each_layer_stands_for_its_weight_and_not_for_its_codes(shallow: Path, tmp_path: Path) -> None:
     """Each by itself, on the same activations; T5's ``wo`` in its own feed-forward layer, which would cast them unscaled."""
-    quantize(shallow, tmp_path / "fp8")
+    quantise(shallow, tmp_path / "fp8")
     model, original = loaded(tmp_path / "fp8"), bf16_model(shallow)
     generator = torch.Generator().manual_seed(5)
     compared = [name for name, module in model.named_modules() if isinstance(module, Fp8Linear)]
@@ -57,7 +57,7 @@ def test_each_layer_stands_for_its_weight_and_not_for_its_codes(shallow: Path, t
 def test_the_whole_model_answers_through_triton_s_kernels_as_through_their_reference(
     shallow: Path, tmp_path: Path, kernel_device: str
 ) -> None:
-    quantize(shallow, tmp_path / "fp8")
+    quantise(shallow, tmp_path / "fp8")
     model = empty_model(tmp_path / "fp8")
     load_quantised(model, tmp_path / "fp8", device=kernel_device, backend="triton")
     given = inputs(shallow, ("thanks",))
@@ -76,7 +76,7 @@ def test_the_embeddings_are_one_matrix_under_whichever_name_they_stand(shallow: 
     found = []
     for number, names in enumerate(((shared,), (embedded,), (shared, embedded))):
         rewritten(shallow, lambda tensors, names=names: _rename(tensors, names))  # type: ignore[misc]
-        quantize(shallow, tmp_path / str(number))
+        quantise(shallow, tmp_path / str(number))
         model = loaded(tmp_path / str(number))
         assert model.get_parameter(shared) is model.get_parameter(embedded)
         found.append(asked(model, inputs(shallow)))
@@ -94,7 +94,7 @@ def _rename(tensors: dict[str, torch.Tensor], names: tuple[str, ...]) -> None:
 
 def test_two_matrices_that_differ_as_embeddings_are_refused(shallow: Path, tmp_path: Path) -> None:
     rewritten(shallow, lambda tensors: tensors.update({EMBEDDINGS[1]: tensors[EMBEDDINGS[0]] + 1}))
-    quantize(shallow, tmp_path / "fp8")
+    quantise(shallow, tmp_path / "fp8")
 
     with pytest.raises(GpuRefused, match="two different matrices"):
         loaded(tmp_path / "fp8")
@@ -104,7 +104,7 @@ def test_a_tensor_that_the_checkpoint_lacks_is_named_and_not_left_at_random(shal
     """Which tensors a scorer has only the model knows."""
     name = "model.scorer.q_norm.weight"
     rewritten(shallow, lambda tensors: tensors.__delitem__(name))
-    quantize(shallow, tmp_path / "fp8")
+    quantise(shallow, tmp_path / "fp8")
     drawn_at_random = bf16_model(shallow)
 
     for model in (empty_model(tmp_path / "fp8"), drawn_at_random):
@@ -113,7 +113,7 @@ def test_a_tensor_that_the_checkpoint_lacks_is_named_and_not_left_at_random(shal
 
 
 def test_a_byte_that_changed_since_it_was_written_is_found_by_its_tensor(shallow: Path, tmp_path: Path) -> None:
-    quantize(shallow, tmp_path / "fp8")
+    quantise(shallow, tmp_path / "fp8")
     path = tmp_path / "fp8" / WEIGHTS_FILE
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
@@ -124,7 +124,7 @@ def test_a_byte_that_changed_since_it_was_written_is_found_by_its_tensor(shallow
 
 
 def test_a_model_of_other_sizes_is_refused_by_the_layer(shallow: Path, tmp_path: Path) -> None:
-    quantize(shallow, tmp_path / "fp8")
+    quantise(shallow, tmp_path / "fp8")
     other = checkpoints.gliclass(tmp_path / "other", blocks=2, feed_forward=48)
 
     with pytest.raises(GpuRefused, match=r"wi_0'.*\(48, 32\).*\(64, 32\)"):
@@ -132,7 +132,7 @@ def test_a_model_of_other_sizes_is_refused_by_the_layer(shallow: Path, tmp_path:
 
 
 def test_a_checkpoint_is_known_by_its_two_files(shallow: Path, tmp_path: Path) -> None:
-    quantize(shallow, tmp_path / "fp8")
+    quantise(shallow, tmp_path / "fp8")
 
     assert is_quantised(tmp_path / "fp8")
     assert not is_quantised(shallow)
@@ -143,7 +143,7 @@ def test_a_checkpoint_is_known_by_its_two_files(shallow: Path, tmp_path: Path) -
 def test_a_scale_that_is_missing_is_named(shallow: Path, tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
-    quantize(shallow, tmp_path / "fp8")
+    quantise(shallow, tmp_path / "fp8")
     tensors = tensors_of(tmp_path / "fp8" / WEIGHTS_FILE)
     name = f"{checkpoints.ATTENTION}.k.weight_scale"
     del tensors[name]

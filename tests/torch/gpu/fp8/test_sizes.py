@@ -11,7 +11,7 @@ import torch
 
 from coatcheck.gpu.fp8.layout import EMBEDDINGS, EncoderShape, Header
 from coatcheck.gpu.fp8.loading import load_quantised
-from coatcheck.gpu.fp8.quantize import quantize
+from coatcheck.gpu.fp8.quantise import quantise
 from coatcheck.gpu.fp8.writing import arranged, file_bytes
 
 ARTICLE = {"BF16": 3_416_522_340, "FP8": 2_259_902_516}
@@ -83,7 +83,7 @@ def test_neither_quantising_nor_loading_holds_a_copy_in_bf16(tmp_path: Path) -> 
     model = skeleton()
 
     with Watched() as quantising:
-        quantize(tmp_path / "bf16", tmp_path / "fp8")
+        quantise(tmp_path / "bf16", tmp_path / "fp8")
     with Watched() as loading:
         load_quantised(model, tmp_path / "fp8")
 

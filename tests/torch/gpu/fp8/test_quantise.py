@@ -19,7 +19,7 @@ from coatcheck.gpu.fp8 import record, reference
 from coatcheck.gpu.fp8.audit import audit
 from coatcheck.gpu.fp8.layout import RECORD_FILE, WEIGHTS_FILE
 from coatcheck.gpu.fp8.loading import empty_model, load_quantised
-from coatcheck.gpu.fp8.quantize import quantize
+from coatcheck.gpu.fp8.quantise import quantise
 from coatcheck.gpu.fp8.reading import PIECE_BYTES, opened
 from coatcheck.gpu.fp8.writing import file_bytes
 from coatcheck.ops.unfinished import folder_beside
@@ -60,7 +60,7 @@ def test_matrices_that_are_larger_than_a_piece_are_quantised_and_loaded_as_if_th
     source = checkpoints.gliclass(tmp_path / "bf16", blocks=1, feed_forward=16_400)
     forward = "model.encoder_model.encoder.block.0.layer.1.DenseReluDense"
 
-    quantize(source, tmp_path / "fp8")
+    quantise(source, tmp_path / "fp8")
 
     before, after = tensors_of(source / "model.safetensors"), tensors_of(tmp_path / "fp8" / WEIGHTS_FILE)
     model = empty_model(tmp_path / "fp8")
@@ -85,7 +85,7 @@ def test_the_record_names_the_upstream_revision_and_every_file_and_tensor_by_its
     shutil.copytree(shallow, cached)
     (cached / "pytorch_model.bin").write_bytes(b"pickled")
 
-    made = quantize(cached, tmp_path / "fp8")
+    made = quantise(cached, tmp_path / "fp8")
 
     assert record.read(tmp_path / "fp8") == made
     assert made.upstream == f"someone/a-model@{commit}"
@@ -106,16 +106,16 @@ def test_the_record_names_the_upstream_revision_and_every_file_and_tensor_by_its
 def test_an_upstream_is_a_name_at_a_commit_or_it_is_refused(shallow: Path, tmp_path: Path) -> None:
     given = f"someone/a-model@{'a' * 40}"
 
-    assert quantize(shallow, tmp_path / "named", upstream=given).upstream == given
-    assert quantize(shallow, tmp_path / "unnamed").upstream is None
+    assert quantise(shallow, tmp_path / "named", upstream=given).upstream == given
+    assert quantise(shallow, tmp_path / "unnamed").upstream is None
     with pytest.raises(GpuRefused, match="NAME@COMMIT"):
-        quantize(shallow, tmp_path / "refused", upstream="someone/a-model@main")
+        quantise(shallow, tmp_path / "refused", upstream="someone/a-model@main")
 
 
 def test_shards_are_read_as_one_checkpoint_and_one_that_is_missing_is_named(shallow: Path, tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
-    whole = quantize(shallow, tmp_path / "whole")
+    whole = quantise(shallow, tmp_path / "whole")
     tensors = tensors_of(shallow / "model.safetensors")
     (shallow / "model.safetensors").unlink()
     names = sorted(tensors)
@@ -125,13 +125,13 @@ def test_shards_are_read_as_one_checkpoint_and_one_that_is_missing_is_named(shal
     index = {"weight_map": {name: file for file, held in shards.items() for name in held}}
     (shallow / "model.safetensors.index.json").write_text(json.dumps(index))
 
-    made = quantize(shallow, tmp_path / "sharded")
+    made = quantise(shallow, tmp_path / "sharded")
 
     assert made.tensors == whole.tensors
     assert made.files[WEIGHTS_FILE] == whole.files[WEIGHTS_FILE]
     (shallow / "model-00002-of-00002.safetensors").unlink()
     with pytest.raises(GpuRefused, match=r"model-00002-of-00002\.safetensors is missing"):
-        quantize(shallow, tmp_path / "refused")
+        quantise(shallow, tmp_path / "refused")
 
 
 def poisoned(name: str, value: float) -> Callable[[Tensors], None]:
@@ -172,7 +172,7 @@ def test_a_tensor_that_is_not_as_it_should_be_is_named_and_nothing_is_left(shall
     rewritten(shallow, change)
 
     with pytest.raises(GpuRefused, match=said):
-        quantize(shallow, tmp_path / "fp8")
+        quantise(shallow, tmp_path / "fp8")
 
     assert [path.name for path in tmp_path.iterdir()] == ["bf16"]
 
@@ -192,7 +192,7 @@ def test_a_configuration_of_another_model_is_refused(shallow: Path, tmp_path: Pa
     configured(shallow, **changes)
 
     with pytest.raises(GpuRefused, match=said):
-        quantize(shallow, tmp_path / "fp8")
+        quantise(shallow, tmp_path / "fp8")
 
 
 def test_a_file_that_was_cut_off_is_refused_by_name(shallow: Path, tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_file_that_was_cut_off_is_refused_by_name(shallow: Path, tmp_path: Pat
     file.write_bytes(file.read_bytes()[:-100])
 
     with pytest.raises(GpuRefused, match=r"model\.safetensors cannot be read"):
-        quantize(shallow, tmp_path / "fp8")
+        quantise(shallow, tmp_path / "fp8")
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors.index.json"])
@@ -218,7 +218,7 @@ def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(shallow: Path, tmp_p
 
 def _refusal(source: Path, target: Path) -> str | None:
     try:
-        quantize(source, target)
+        quantise(source, target)
     except GpuRefused as error:
         return error.detail
     return None
@@ -230,14 +230,14 @@ def test_a_head_beyond_any_checkpoint_s_is_refused_before_it_is_read(shallow: Pa
         file.truncate(100_000_000)
 
     with pytest.raises(GpuRefused, match="99,000,000 bytes"):
-        quantize(shallow, tmp_path / "fp8")
+        quantise(shallow, tmp_path / "fp8")
 
 
 def test_a_target_behind_links_in_a_circle_is_refused(shallow: Path, tmp_path: Path) -> None:
     (tmp_path / "circle").symlink_to("circle")
 
     with pytest.raises(GpuRefused, match="Nothing can be written beside"):
-        quantize(shallow, tmp_path / "circle" / "fp8")
+        quantise(shallow, tmp_path / "circle" / "fp8")
 
 
 def test_a_target_that_exists_is_refused_and_left_as_it_is(shallow: Path, tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_a_target_that_exists_is_refused_and_left_as_it_is(shallow: Path, tmp_pa
     (target / "kept.txt").write_text("kept")
 
     with pytest.raises(GpuRefused, match="exists"):
-        quantize(shallow, target)
+        quantise(shallow, target)
 
     assert [path.name for path in target.iterdir()] == ["kept.txt"]
 
@@ -260,18 +260,18 @@ def test_what_a_killed_run_left_goes_with_the_next_one_and_what_a_living_one_hol
 
     left_by_a_killed_run()
     with folder_beside(target) as living:
-        quantize(shallow, target)
+        quantise(shallow, target)
 
         assert {path.name for path in tmp_path.iterdir()} == {"bf16", "fp8", living.name}
         left_by_a_killed_run()
         with pytest.raises(GpuRefused, match="exists"):
-            quantize(shallow, target)
+            quantise(shallow, target)
         assert {path.name for path in tmp_path.iterdir()} == {"bf16", "fp8", living.name}
 
 
 def test_a_target_inside_of_its_source_is_refused(shallow: Path) -> None:
     with pytest.raises(GpuRefused, match="inside"):
-        quantize(shallow, shallow / "fp8")
+        quantise(shallow, shallow / "fp8")
 
     assert "fp8" not in {path.name for path in shallow.iterdir()}
 
@@ -282,7 +282,7 @@ def test_a_disk_that_takes_no_more_leaves_no_folder(shallow: Path, tmp_path: Pat
 
     try:
         with pytest.raises(GpuRefused, match="could not be written"):
-            quantize(shallow, tmp_path / "fp8")
+            quantise(shallow, tmp_path / "fp8")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 

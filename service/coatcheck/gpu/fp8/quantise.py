@@ -29,7 +29,7 @@ _HUB_FOLDER = re.compile(r"models--(?P<name>[\w.-]+)")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-def quantize(
+def quantise(
     source: Path, target: Path, *, upstream: str | None = None, on_tensor: Callable[[int, int], None] | None = None
 ) -> Record:
     """Writes the quantised checkpoint of the folder ``source`` into the new folder ``target``; returns its record.
