@@ -331,3 +331,48 @@ async def test_a_slot_that_was_closed_meanwhile_is_not_taken_again() -> None:
 
     async with asyncio.timeout(1), slots.of(QUIET):
         pass
+
+
+async def test_a_thread_holds_its_slot_to_its_end_although_whoever_asked_has_left() -> None:
+    slots = FairSlots(1)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        assert go_on.wait(20)
+
+    asked = asyncio.create_task(slots.in_thread(LOUD, work))
+    assert await asyncio.to_thread(begun.wait, 10)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05), slots.of(QUIET):
+            pass
+    go_on.set()
+
+    async with asyncio.timeout(5), slots.of(QUIET):
+        pass
+
+
+async def test_who_leaves_before_its_thread_has_begun_takes_the_piece_along() -> None:
+    slots, done = FairSlots(1), list[UUID]()
+    async with slots.of(QUIET):
+        asked = asyncio.create_task(slots.in_thread(LOUD, lambda: done.append(LOUD)))
+        await settle()
+        asked.cancel()
+        await settle()
+
+    assert await slots.in_thread(QUIET, lambda: 7) == 7
+    assert done == []
+
+
+async def test_what_a_thread_in_a_slot_raises_is_its_callers() -> None:
+    slots = FairSlots(1)
+
+    def fails() -> None:
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await slots.in_thread(LOUD, fails)
+    assert await slots.in_thread(LOUD, lambda: 7) == 7

@@ -10,12 +10,15 @@ from contextlib import contextmanager
 from uuid import UUID
 
 from coatcheck.domain.errors import Draining, Overloaded
-from coatcheck.ops.slots import Recent
+from coatcheck.ops.slots import FairSlots, Recent
 
 CROWDED = 0.75
 """From this part on, room inside is for tenants that have less than their share of it."""
 FOR_NEWCOMERS = 1 / 8
 """What no tenant has of it, not even alone: of one that had it all nobody would get in to ask for a share."""
+
+BODIES_AT_ONCE = 2
+"""Large bodies that are parsed at the same time; tenants take turns, however many of them each sends."""
 
 
 class Gate:
@@ -27,6 +30,7 @@ class Gate:
         self._empty = asyncio.Event()
         self._empty.set()
         self._recent = Recent()
+        self.parsing = FairSlots(BODIES_AT_ONCE)
         self._inside: Counter[UUID] = Counter()
         self.in_flight = 0
         self.draining = False

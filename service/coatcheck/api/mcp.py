@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from coatcheck.api.asked import asked_of
-from coatcheck.api.dependencies import THREAD_FROM_BYTES
+from coatcheck.api.dependencies import THREAD_FROM_BYTES, beside_the_loop
 from coatcheck.api.mcp_tools import TOOLS, ToolAnswer, call, refused
 from coatcheck.domain.canonical import JsonObject, JsonValue, parse, scalar_text
 from coatcheck.domain.errors import CoatcheckError, Draining, MalformedJson
@@ -92,8 +92,9 @@ async def _message(scope: Scope, receive: Receive) -> JsonObject:
     """One JSON-RPC message. Raises MalformedJson: the library would repeat what it does not understand, or answer in plain text."""
     if not _announces_json(scope):
         raise MalformedJson("The Content-Type of a message is application/json.")
-    raw = await Request(scope, receive).body()
-    message = parse(raw) if len(raw) < THREAD_FROM_BYTES else await asyncio.to_thread(parse, raw)
+    request = Request(scope, receive)
+    raw = await request.body()
+    message = parse(raw) if len(raw) < THREAD_FROM_BYTES else await beside_the_loop(request, lambda: parse(raw))
     if not isinstance(message, dict) or not _is_rpc(message):
         raise MalformedJson("The body is no JSON-RPC 2.0 message.")
     return message

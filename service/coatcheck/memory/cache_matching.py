@@ -6,7 +6,6 @@ of which can only refuse: the vectors are alike enough, and the normal forms are
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -46,7 +45,9 @@ class Matcher:
     async def read(self, context: RequestContext, prints: Fingerprints, owner: str, asked: CacheCircumstances) -> PromptPrint:
         """The prompt as it is compared: by meaning where it is asked for, allowed, and the prompt has a form."""
         by_meaning = asked.semantic and self._parts.settings.response_cache_semantic and self._parts.lanes is not None
-        return await asyncio.to_thread(self._read, context, prints, owner, asked.prompt, by_meaning)
+        return await self._parts.working.in_thread(
+            context.tenant_id, lambda: self._read(context, prints, owner, asked.prompt, by_meaning)
+        )
 
     async def embedded(self, context: RequestContext, prompt: PromptPrint) -> Embedded | None:
         """The vector of a prompt that may be compared by meaning; None where it has none, the tenant no time of the embedder left,

@@ -79,7 +79,7 @@ class ResponseCache:
 
     async def _lookup(self, context: RequestContext, sharing: Sharing, asked: CacheLookup) -> CacheLookupOut:
         prints = self._parts.keyring.cache_fingerprints(context.tenant_id)
-        stated = await asyncio.to_thread(stated_alone, prints, asked)
+        stated = await self._parts.working.in_thread(context.tenant_id, lambda: stated_alone(prints, asked))
         owner = sharing.acl_key(context.principal_id)
         prompt = await self._matcher.read(context, prints, owner, asked)
 
@@ -119,12 +119,12 @@ class ResponseCache:
         if asked.scope is None:
             return _not_stored("scope")
         prints = self._parts.keyring.cache_fingerprints(context.tenant_id)
-        raw = await asyncio.to_thread(to_bytes, asked.answer)
+        raw = await self._parts.working.in_thread(context.tenant_id, lambda: to_bytes(asked.answer))
         if len(raw) > self._parts.settings.response_cache_max_answer_bytes:
             return _not_stored("too-large")
-        if await asyncio.to_thread(self._holds_secret, context, asked):
+        if await self._parts.working.in_thread(context.tenant_id, lambda: self._holds_secret(context, asked)):
             return _not_stored("secret")
-        stated = await asyncio.to_thread(stated_alone, prints, asked)
+        stated = await self._parts.working.in_thread(context.tenant_id, lambda: stated_alone(prints, asked))
         prompt = await self._matcher.read(context, prints, sharing.acl_key(context.principal_id), asked)
         embedded = await self._matcher.embedded(context, prompt)
         now = self._parts.clock()

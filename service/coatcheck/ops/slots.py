@@ -14,9 +14,12 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from typing import TypeVar
 from uuid import UUID
 
 from coatcheck.ops.turns import Turns
+
+T = TypeVar("T")
 
 RECENT_S = 10.0
 """An owner that has asked for nothing for so long leaves its share to the others."""
@@ -107,6 +110,29 @@ class FairSlots:
             yield slot
         finally:
             slot.close()
+
+    async def in_thread(self, owner: UUID, work: Callable[[], T]) -> T:
+        """Works in a thread, in a slot of the owner's. Who leaves while the piece waits takes it along.
+
+        Once it has begun, the slot is held until the thread is done: who leaves early, again and again, would else have as many
+        threads at work as it sends requests.
+        """
+        begun = False
+
+        async def hold() -> T:
+            nonlocal begun
+            async with self.of(owner):
+                begun = True
+                return await asyncio.to_thread(work)
+
+        task = asyncio.create_task(hold())
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not begun:
+                task.cancel()
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody asks for it any more
+            raise
 
     async def take(self, owner: UUID) -> float:
         """When the owner's piece began, once it has a slot; ``give_back`` wants to know it."""
