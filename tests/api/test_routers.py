@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import AsyncExitStack
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
 
+from coatcheck.api.dependencies import THREAD_FROM_BYTES
+from coatcheck.api.gate import BODIES_AT_ONCE
 from tests import apps
 from tests.api.conftest import Served
 from tests.windows import request, window
@@ -47,6 +50,25 @@ async def test_a_completed_duplicate_is_200_with_the_same_body_and_key_quoted_or
 
     assert [answer.status_code for answer in answers] == [201, 200]
     assert answers[0].content == answers[1].content
+
+
+async def test_large_bodies_are_parsed_by_turns_and_small_ones_wait_for_none_of_them(served: Served) -> None:
+    somebody, large = uuid4(), {"query": "x" * THREAD_FROM_BYTES}
+    async with AsyncExitStack() as held:
+        for _ in range(BODIES_AT_ONCE):
+            await held.enter_async_context(served.app.gate.parsing.of(somebody))
+        waiting = {
+            path: asyncio.create_task(served.http.post(path, json=large, headers=served.operator.headers))
+            for path in ("/v1/recall", "/v1/cache/lookup", "/mcp")
+        }
+        small = await served.http.post("/v1/recall", json={"query": 7}, headers=served.operator.headers)
+        await asyncio.sleep(0.2)
+
+        assert small.status_code == 422
+        assert not any(task.done() for task in waiting.values())
+    answers = {path: (await task).status_code for path, task in waiting.items()}
+
+    assert answers == {"/v1/recall": 422, "/v1/cache/lookup": 422, "/mcp": 400}
 
 
 async def test_lone_surrogates_and_nul_come_back_over_every_door(served: Served) -> None:

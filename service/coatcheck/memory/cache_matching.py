@@ -18,6 +18,7 @@ from coatcheck.identity.context import RequestContext
 from coatcheck.identity.fingerprints import Fingerprints
 from coatcheck.memory.cache_guard import GUARD_REVISION, normal_form
 from coatcheck.memory.collaborators import Collaborators
+from coatcheck.ops.slots import FairSlots
 from coatcheck.store import response_cache
 from coatcheck.store.database import ReadTransaction
 from coatcheck.store.response_cache import Comparable, Embedded
@@ -39,13 +40,15 @@ class Nearest:
 class Matcher:
     """Compares by meaning, within a scope alone."""
 
-    def __init__(self, parts: Collaborators) -> None:
+    def __init__(self, parts: Collaborators, computing: FairSlots) -> None:
+        """``computing``: the slots in which prompts are read; tenants take turns for them."""
         self._parts = parts
+        self._computing = computing
 
     async def read(self, context: RequestContext, prints: Fingerprints, owner: str, asked: CacheCircumstances) -> PromptPrint:
         """The prompt as it is compared: by meaning where it is asked for, allowed, and the prompt has a form."""
         by_meaning = asked.semantic and self._parts.settings.response_cache_semantic and self._parts.lanes is not None
-        return await self._parts.working.in_thread(
+        return await self._computing.in_thread(
             context.tenant_id, lambda: self._read(context, prints, owner, asked.prompt, by_meaning)
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import dataclass
 from uuid import UUID
@@ -71,9 +72,7 @@ class Reading:
         shown |= {sha: decode(row.segment.raw) for sha, row in texts.stored.items() if row.is_whole}
         for earlier in texts.earlier:
             shown[str(earlier.manifest_id)] = (await self._presenter.run(context, earlier)).handoff.text
-        system, messages = await self._parts.working.in_thread(
-            context.tenant_id, lambda: rebuild(rows, lambda entry: _text_of(entry, shown))
-        )
+        system, messages = await asyncio.to_thread(rebuild, rows, lambda entry: _text_of(entry, shown))
         system, messages = await self._presenter.window(context, run, system, messages)
         return WindowOut(format=run.window_format, system=system, messages=messages)
 

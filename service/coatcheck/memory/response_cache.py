@@ -23,6 +23,7 @@ from coatcheck.identity.fingerprints import Fingerprints
 from coatcheck.memory.cache_circumstances import looked_up, stated_alone
 from coatcheck.memory.cache_matching import Matcher
 from coatcheck.memory.collaborators import Collaborators
+from coatcheck.ops.slots import FairSlots
 from coatcheck.store import cache_purge, response_cache, sessions
 from coatcheck.store.database import ReadTransaction, WorkerTransaction, WriteTransaction
 from coatcheck.store.response_cache import Embedded
@@ -43,7 +44,9 @@ class ResponseCache:
 
     def __init__(self, parts: Collaborators) -> None:
         self._parts = parts
-        self._matcher = Matcher(parts)
+        # Not those of plans: who compacts a long window is not to find its look-ups late meanwhile.
+        self._computing = FairSlots(parts.settings.max_working)
+        self._matcher = Matcher(parts, self._computing)
 
     async def lookup(self, context: RequestContext, asked: CacheLookup) -> CacheLookupOut:
         """Raises Forbidden, and NotFound or Erased for a session's id; whatever else is wrong bypasses the cache."""
@@ -79,7 +82,7 @@ class ResponseCache:
 
     async def _lookup(self, context: RequestContext, sharing: Sharing, asked: CacheLookup) -> CacheLookupOut:
         prints = self._parts.keyring.cache_fingerprints(context.tenant_id)
-        stated = await self._parts.working.in_thread(context.tenant_id, lambda: stated_alone(prints, asked))
+        stated = await self._computing.in_thread(context.tenant_id, lambda: stated_alone(prints, asked))
         owner = sharing.acl_key(context.principal_id)
         prompt = await self._matcher.read(context, prints, owner, asked)
 
@@ -119,12 +122,12 @@ class ResponseCache:
         if asked.scope is None:
             return _not_stored("scope")
         prints = self._parts.keyring.cache_fingerprints(context.tenant_id)
-        raw = await self._parts.working.in_thread(context.tenant_id, lambda: to_bytes(asked.answer))
+        raw = await self._computing.in_thread(context.tenant_id, lambda: to_bytes(asked.answer))
         if len(raw) > self._parts.settings.response_cache_max_answer_bytes:
             return _not_stored("too-large")
-        if await self._parts.working.in_thread(context.tenant_id, lambda: self._holds_secret(context, asked)):
+        if await self._computing.in_thread(context.tenant_id, lambda: self._holds_secret(context, asked)):
             return _not_stored("secret")
-        stated = await self._parts.working.in_thread(context.tenant_id, lambda: stated_alone(prints, asked))
+        stated = await self._computing.in_thread(context.tenant_id, lambda: stated_alone(prints, asked))
         prompt = await self._matcher.read(context, prints, sharing.acl_key(context.principal_id), asked)
         embedded = await self._matcher.embedded(context, prompt)
         now = self._parts.clock()
