@@ -14,7 +14,9 @@ from starlette.types import Message
 
 from coatcheck.api.asked import asked_of
 from coatcheck.api.edge import Limits
+from coatcheck.identity.context import CredentialKind
 from coatcheck.identity.credentials import ApiKey
+from coatcheck.identity.doors import Door
 from coatcheck.identity.ports import KeyRecord
 from tests.api.bench import Bench
 from tests.api.test_edge import credential, exchange
@@ -157,6 +159,25 @@ async def test_more_rights_meanwhile_change_nothing(bench: Bench, directory: Mem
     assert (answer.status_code, answer.content) == (200, b"0123")
 
 
+@pytest.mark.parametrize("door", list(Door))
+async def test_a_delegate_is_judged_at_the_door_that_it_came_through(
+    bench: Bench, directory: MemoryDirectory, member: ApiKey, door: Door
+) -> None:
+    made = dataclasses.replace(member, kind=CredentialKind.DELEGATION)
+    record = directory.records[member.tenant_id, member.key_id]
+    directory.delegations[member.tenant_id, member.key_id] = dataclasses.replace(record, doors=frozenset({door}))
+
+    @bench.inner.post("/mcp")
+    @bench.inner.post("/v1/thing")
+    async def thing() -> Response:
+        return Response()
+
+    async with bench.client() as client:
+        answers = [(await client.post(path, content=b"{}", headers=sends(made))).status_code for path in ("/v1/thing", "/mcp")]
+
+    assert answers == [200 if door is Door.API else 401, 200 if door is Door.MCP else 401]
+
+
 async def test_rights_that_are_young_enough_are_not_asked_for_again(
     bench: Bench, directory: MemoryDirectory, member: ApiKey
 ) -> None:
@@ -166,8 +187,19 @@ async def test_rights_that_are_young_enough_are_not_asked_for_again(
     async def quick() -> Response:
         return Response()
 
-    async with bench.client() as client:
-        answer = await client.post("/v1/quick", content=b"{}", headers=sends(member))
+    @bench.inner.get("/v1/export")
+    async def export() -> Response:
+        async def lines() -> AsyncIterator[bytes]:
+            yield b"0"
+            yield b"1"
 
-    assert answer.status_code == 200
-    assert len(directory.asked) == 1
+        return StreamingResponse(lines())
+
+    async with bench.client() as client:
+        answers = [
+            await client.post("/v1/quick", content=b"{}", headers=sends(member)),
+            await client.get("/v1/export", headers=sends(member)),
+        ]
+
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert len(directory.asked) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
@@ -21,6 +21,7 @@ from tests.apps import Caller
 from tests.contract.routes import everything_said
 from tests.contract.working import job
 from tests.faults.points import named
+from tests.index.asking import everything
 from tests.isolation.rows import mentioning
 from tests.postgres import Postgres
 from tests.windows import request, window
@@ -117,6 +118,8 @@ async def test_T37_the_same_name_begins_anew(app: App, http: httpx.AsyncClient) 
         scan = await theirs.post("/v1/admin/scan")
     assert (await http.post("/v1/admin/tenants", json={"name": "acme"})).status_code == 422
     assert (await http.delete(f"/v1/admin/tenants/{made['tenant_id']}")).status_code == 200
+    # By its id, which the next tenant does not get: its own look-ups would not find what was left.
+    assert UUID(made["tenant_id"]) not in {point.tenant_id for point in await everything(app.parts.index)}
 
     again = (await http.post("/v1/admin/tenants", json={"name": "acme"})).json()
 

@@ -19,6 +19,8 @@ from coatcheck.identity.doors import Door
 from coatcheck.identity.keyring import Keyring
 from coatcheck.identity.operations import MEMBER, Role
 from tests.identity.directory import KEYS, NOW, MemoryDirectory
+from tests.identity.issuers import Issuers
+from tests.identity.issuing import token
 
 
 @pytest.fixture
@@ -42,7 +44,22 @@ async def test_a_working_key_gives_the_rights_that_are_stored(directory: MemoryD
     assert context.operations == MEMBER
     assert context.sessions == frozenset({session})
     assert context.teams == frozenset({team})
-    assert context.permission_revision == 3
+    assert (context.permission_revision, context.own_revision) == (3, 2)
+
+
+async def test_a_token_is_its_verifiers_to_judge_and_a_key_never_is(directory: MemoryDirectory) -> None:
+    issuers = Issuers()
+    both = Authenticator(directory, KEYS, lambda: NOW, issuers.verifier)
+    key, signed = directory.add(), token()
+
+    assert (await both.authenticate(f"Bearer {signed}")).credential.kind is CredentialKind.TOKEN
+    assert (await both.authenticate(f"Bearer {key.text}")).credential.kind is CredentialKind.KEY
+    assert await _refusal(both, f"Bearer {signed[:-4]}AAAA") == Unauthenticated().detail
+    assert directory.asked == [(key.tenant_id, key.key_id)]
+
+
+async def test_where_there_are_no_issuers_a_token_is_no_credential(authenticator: Authenticator) -> None:
+    assert await _refusal(authenticator, f"Bearer {token()}") == Unauthenticated().detail
 
 
 async def test_an_operation_that_this_release_does_not_know_is_not_granted(

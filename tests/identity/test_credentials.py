@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coatcheck.domain.scopes import NIL
 from coatcheck.identity.context import CredentialKind
-from coatcheck.identity.credentials import bearer_api_key, new_api_key, parse_api_key
+from coatcheck.identity.credentials import (
+    MAX_HEADER_CHARS,
+    MAX_TOKEN_CHARS,
+    bearer_api_key,
+    bearer_token,
+    new_api_key,
+    parse_api_key,
+)
 
 KEY = new_api_key(UUID(int=0xA), UUID(int=0xB))
 
@@ -56,6 +64,24 @@ def test_two_keys_have_two_secrets_of_256_bits() -> None:
 )
 def test_anything_else_is_no_key(header: str | None) -> None:
     assert bearer_api_key(header) is None
+
+
+def test_a_key_of_the_nil_tenant_is_no_key() -> None:
+    assert parse_api_key(new_api_key(NIL, UUID(int=0xB)).text) is None
+
+
+def test_a_header_is_read_up_to_its_longest_and_no_further() -> None:
+    key, signed = f"Bearer {KEY.text}", "Bearer eyJh.eyJi.c2ln"
+
+    assert bearer_api_key(key.ljust(MAX_HEADER_CHARS)) == KEY
+    assert bearer_api_key(key.ljust(MAX_HEADER_CHARS + 1)) is None
+    assert bearer_token(signed.ljust(MAX_TOKEN_CHARS)) == "eyJh.eyJi.c2ln"
+    assert bearer_token(signed.ljust(MAX_TOKEN_CHARS + 1)) is None
+
+
+@pytest.mark.parametrize("header", [None, "", f"Bearer {KEY.text}", "Bearer eyJh.eyJi", "Basic eyJh.eyJi.c2ln", "eyJh.eyJi.c2ln"])
+def test_what_is_not_signed_is_no_token(header: str | None) -> None:
+    assert bearer_token(header) is None
 
 
 @given(st.text())

@@ -1,0 +1,156 @@
+"""A token says who asks, and may say less than that one may do, never more (over HTTP: tests/contract/test_tokens.py)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from coatcheck.domain.errors import Unauthenticated
+from coatcheck.identity.context import Credential, CredentialKind
+from coatcheck.identity.operations import MEMBER, OPERATOR, Role
+from coatcheck.identity.tokens import LEEWAY_S, MAX_KID_CHARS
+from tests.identity.issuers import ADA, TENANT, Issuers
+from tests.identity.issuing import ISSUER, claims, private_key, token, unsigned
+
+
+@pytest.fixture
+async def issuers() -> Issuers:
+    return Issuers()
+
+
+async def refused(issuers: Issuers, text: str) -> bool:
+    with pytest.raises(Unauthenticated) as refusal:
+        await issuers.verifier.context_of(text)
+    return refusal.value.detail == Unauthenticated().detail
+
+
+async def test_a_token_gives_its_subjects_rights_as_they_are_now(issuers: Issuers) -> None:
+    ends_at = int(time.time()) + 300
+
+    context = await issuers.verifier.context_of(token(claims(exp=ends_at)))
+
+    assert (context.tenant_id, context.principal_id, context.sessions) == (TENANT, ADA, None)
+    assert context.credential == Credential(CredentialKind.TOKEN, ISSUER, datetime.fromtimestamp(ends_at, UTC))
+    assert (context.operations, context.teams) == (MEMBER, {UUID(int=7)})
+    assert (context.permission_revision, context.own_revision) == (3, 2)
+    assert issuers.asked == [(TENANT, ISSUER, "ada")]
+
+
+@pytest.mark.parametrize(
+    ("role", "scope", "operations"),
+    [
+        (Role.MEMBER, "read recall", {"read", "recall"}),
+        (Role.MEMBER, "read keys tenants *", {"read"}),
+        (Role.MEMBER, "openid profile", set()),
+        (Role.MEMBER, "", set()),
+        (Role.OPERATOR, "keys tenants", {"keys"}),
+        (Role.OPERATOR, None, OPERATOR),
+    ],
+)
+async def test_a_scope_narrows_what_the_role_grants(issuers: Issuers, role: Role, scope: str | None, operations: set[str]) -> None:
+    issuers.knows(role=role)
+
+    assert (await issuers.verifier.context_of(token(claims(scope=scope)))).operations == operations
+
+
+@pytest.mark.parametrize("changes", [{"principal_active": False}, {"tenant_active": False}], ids=lambda changes: str(*changes))
+async def test_who_does_not_stand_is_refused(issuers: Issuers, changes: dict[str, object]) -> None:
+    issuers.knows(**changes)
+
+    assert await refused(issuers, token())
+
+
+async def test_an_issuer_or_a_subject_that_is_not_known_is_refused(issuers: Issuers) -> None:
+    assert await refused(issuers, token(claims("bob")))
+    assert await refused(issuers, token(claims(iss="https://login.example.com/")))
+    issuers.issuer = None
+    assert await refused(issuers, token())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"aud": "https://other.example.org"},
+        {"exp": int(time.time()) - LEEWAY_S - 5},
+        {"nbf": int(time.time()) + LEEWAY_S + 60},
+        {"sub": ""},
+        {"sub": "x" * 256},
+        {"sub": "a\nb"},
+        {"sub": 7},
+        {"scope": ["read"]},
+        {"iss": None},
+        {"iss": ["https://login.example.org/"]},
+        {"sub": None},
+        {"aud": None},
+        {"exp": None},
+        {"iat": None},
+    ],
+    ids=str,
+)
+async def test_a_claim_that_is_missing_or_wrong_is_refused(issuers: Issuers, changes: dict[str, Any]) -> None:
+    assert await refused(issuers, token(claims(**changes)))
+
+
+async def test_a_scope_of_null_is_refused_and_none_at_all_is_not(issuers: Issuers) -> None:
+    assert await refused(issuers, token({**claims(), "scope": None}))
+    assert (await issuers.verifier.context_of(token())).operations == MEMBER
+
+
+@pytest.mark.parametrize("typ", ["jwt", "JWT", "at+jwt", "application/at+jwt", None])
+async def test_a_token_says_that_it_is_one_or_nothing(issuers: Issuers, typ: str | None) -> None:
+    assert (await issuers.verifier.context_of(token(typ=typ))).principal_id == ADA
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"typ": "logout+jwt"},
+        {"typ": 1},
+        {"crit": ["x"], "x": 1},
+        {"b64": False},
+        {"kid": ""},
+        {"kid": "two"},
+        {"kid": "o" * (MAX_KID_CHARS + 1)},
+        {"kid": None},
+    ],
+    ids=lambda header: str(header)[:30],
+)
+async def test_a_header_of_another_kind_or_key_is_refused(issuers: Issuers, header: dict[str, Any]) -> None:
+    assert await refused(issuers, token(**{"kid": "one", **header}))
+
+
+async def test_a_key_signs_by_its_own_algorithm_alone(issuers: Issuers) -> None:
+    assert (await issuers.verifier.context_of(token(algorithm="EdDSA", kid="ed"))).principal_id == ADA
+    for text in (
+        token(algorithm="EdDSA", kid="one"),
+        token(algorithm="ES256", kid="ed"),
+        token(key=private_key("ES256", 9)),
+        token(algorithm="HS256", key="k" * 32),
+        unsigned(claims()),
+        unsigned(claims(), alg="ES256", kid=7) + "AAAA",
+        unsigned(claims(), alg=["ES256"]) + "AAAA",
+    ):
+        assert await refused(issuers, text)
+
+
+@pytest.mark.parametrize("part", [0, 1])
+async def test_a_part_that_is_no_object_or_says_a_thing_twice_is_refused(issuers: Issuers, part: int) -> None:
+    parts = token().split(".")
+    plain = base64.urlsafe_b64decode(parts[part] + "==")
+    twice = b'{"' + (b"kid" if part == 0 else b"sub") + b'": "x", ' + plain[1:]
+
+    for wrong in (b"[]", b"1", b"{", b"\xff", twice, json.dumps([json.loads(plain)]).encode()):
+        changed = [*parts]
+        changed[part] = base64.urlsafe_b64encode(wrong).rstrip(b"=").decode()
+        assert await refused(issuers, ".".join(changed))
+
+
+@pytest.mark.parametrize("text", ["", "a.b", "a.b.c.d", "a.b.", "a b.c.d", "=.=.=", "\u00e9.a.b"])
+async def test_what_has_not_the_form_of_a_token_is_refused(issuers: Issuers, text: str) -> None:
+    assert await refused(issuers, text)
