@@ -37,7 +37,7 @@ async def test_a_token_gives_its_subjects_rights_as_they_are_now(issuers: Issuer
 
     assert (context.tenant_id, context.principal_id, context.sessions) == (TENANT, ADA, None)
     assert context.credential == Credential(CredentialKind.TOKEN, ISSUER, datetime.fromtimestamp(ends_at, UTC))
-    assert (context.operations, context.teams) == (MEMBER, {UUID(int=7)})
+    assert (context.operations, context.teams) == (MEMBER, frozenset({UUID(int=7)}))
     assert (context.permission_revision, context.own_revision) == (3, 2)
     assert issuers.asked == [(TENANT, ISSUER, "ada")]
 

@@ -56,7 +56,7 @@ async def measured(one: Service) -> tuple[Times, Times]:
 
 
 @pytest.mark.parametrize("embedder", ["hashing", "auto"])
-async def test_a_neighbour_at_ten_times_the_load_at_most_doubles_the_p95(embedder: str) -> None:
+async def test_T34_a_neighbour_at_ten_times_the_load_at_most_doubles_the_p95(embedder: str) -> None:
     with service(COATCHECK_EMBEDDER=embedder) as one:
         one.start()
         alone, beside = await measured(one)

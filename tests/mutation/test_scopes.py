@@ -68,20 +68,6 @@ GROUPS = {
         ),
     ),
     "access": Group(("memory/access",), ("tests/memory/test_access.py", "tests/memory/test_new_session.py")),
-    "narrowing": Group(
-        ("memory/delegations", "memory/keys"),
-        ("tests/contract/test_delegations.py", "tests/contract/test_keys.py"),
-        # What is answered and what is stored, once it was decided; the tenants' routes have the matrix.
-        ("_out", "_key_out", "_tenant_out", "_record", "_store", "create_tenant"),
-    ),
-    "circumstances": Group(
-        ("memory/cache_circumstances",),
-        (
-            "tests/contract/test_cache.py",
-            "tests/isolation/test_cache_sharing.py",
-            "tests/isolation/test_cache_story.py",
-        ),
-    ),
     "claims": Group(
         ("store/database", "store/permission"),
         ("tests/store/test_database.py", "tests/store/test_directory.py", "tests/store/test_statement_mutants.py"),
