@@ -90,10 +90,11 @@ async def test_no_delegate_gets_what_its_maker_does_not_hold(app: App, http: htt
 
     async with using(app, narrow["key"]) as client:
         refused = [await client.post("/v1/delegations", json={"name": "more", "audience": ["api"], **more}) for more in asked]
-        silent = await delegated(client, operations=["read"], expires_in_s=60)
+        silent = await delegated(client, operations=["read"])
 
     assert [answer.status_code for answer in refused] == [403] * len(asked)
     assert silent["sessions"] == [session]
+    assert datetime.fromisoformat(silent["expires_at"]) == datetime.fromisoformat(narrow["expires_at"])
 
 
 @pytest.mark.parametrize("operation", sorted(EVERYTHING - MEMBER))
@@ -301,6 +302,22 @@ async def test_each_sees_and_ends_its_own_and_an_operator_anybodys(app: App, htt
     assert seen_by_others == [[], [], []]
     assert (foreign, by_operator) == ([404, 404], 204)
     assert await status_of(app, top["credential"]) == 401
+
+
+async def test_a_key_of_some_sessions_sees_and_ends_the_delegates_of_these_alone(app: App, http: httpx.AsyncClient) -> None:
+    mine, elsewhere = str(uuid4()), str(uuid4())
+    narrow = (await http.post("/v1/admin/keys", json={"name": "narrow", "sessions": [mine]})).json()
+    of_mine = await delegated(http, sessions=[mine])
+    others = [await delegated(http), await delegated(http, sessions=[elsewhere]), await delegated(http, sessions=[mine, elsewhere])]
+
+    async with using(app, narrow["key"]) as client:
+        listed = [one["delegation_id"] for one in (await client.get("/v1/delegations")).json()["delegations"]]
+        refused = [(await client.delete(f"/v1/delegations/{one['delegation_id']}")).status_code for one in others]
+        revoked = await client.delete(f"/v1/delegations/{of_mine['delegation_id']}")
+
+    assert listed == [of_mine["delegation_id"]]
+    assert (refused, revoked.status_code) == ([404] * 3, 204)
+    assert [await status_of(app, one["credential"]) for one in (*others, of_mine)] == [200, 200, 200, 401]
 
 
 async def _all_pages(http: httpx.AsyncClient) -> list[str]:

@@ -1,6 +1,6 @@
 """Every change of the modules that make scopes, claims and filters is noticed by their own tests, but for the words of a message.
 
-The four groups took 57 minutes, one after the other, while six times as many processes as cores were at work.
+Four of the groups took 57 minutes, one after the other, while six times as many processes as cores were at work.
 
 mutmut looks for ``src``: it is run in a copy that is laid out so, with the tests that hold these modules. Statements and policies
 are SQL, and are mutated in tests/store.
