@@ -174,11 +174,17 @@ async def test_no_key_grants_more_than_its_maker_holds(app: App, operator: Calle
     assert silent["expires_at"] == narrow["expires_at"]
 
 
-async def test_a_key_of_some_sessions_lists_and_revokes_the_keys_of_these_alone(app: App, http: httpx.AsyncClient) -> None:
+@pytest.mark.parametrize("operations", [["keys", "read"], sorted(OPERATOR)], ids=["no operator's", "an operator's"])
+async def test_a_key_of_some_sessions_lists_and_revokes_the_keys_of_these_alone(
+    app: App, operator: Caller, http: httpx.AsyncClient, operations: list[str]
+) -> None:
+    """And its own principal's alone, whatever it may do there."""
     mine, elsewhere = str(uuid4()), str(uuid4())
-    narrow = await made(http, operations=["keys", "read"], sessions=[mine])
+    colleague = await apps.new_principal(app, operator.tenant_id)
+    narrow = await made(http, operations=operations, sessions=[mine])
     of_mine = await made(http, operations=["read"], sessions=[mine])
     others = [await made(http), await made(http, sessions=[elsewhere]), await made(http, sessions=[mine, elsewhere])]
+    others.append(await made(http, principal_id=str(colleague.principal_id), operations=["read"], sessions=[mine]))
 
     async with using(app, narrow["key"]) as client:
         listed = [key["key_id"] for key in (await client.get("/v1/admin/keys")).json()["keys"]]
@@ -186,7 +192,7 @@ async def test_a_key_of_some_sessions_lists_and_revokes_the_keys_of_these_alone(
         revoked = await client.delete(f"/v1/admin/keys/{of_mine['key_id']}")
 
     assert listed == [narrow["key_id"], of_mine["key_id"]]
-    assert [answer.status_code for answer in refused] == [404] * 3
+    assert [answer.status_code for answer in refused] == [404] * 4
     assert revoked.status_code == 204
 
 

@@ -10,9 +10,11 @@ import sqlalchemy as sa
 
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.store.database import WorkerTransaction
+from tests.apps import Caller, client
 from tests.caching import circumstances, lookup, store
 from tests.isolation.test_same_class_of_time import statements
 from tests.isolation.town import Town
+from tests.windows import window
 
 SAMPLES = 25
 
@@ -97,3 +99,17 @@ async def test_no_row_holds_a_word_of_the_request(town: Town) -> None:
     for word in words.values():
         assert word not in kept
         assert word.encode().hex() not in kept
+
+
+async def test_a_key_kept_to_a_session_does_not_learn_that_another_changed(town: Town) -> None:
+    inside, outside = await town.operator.compact("inside"), await town.operator.compact("outside")
+    key = (await town.operator.http.post("/v1/admin/keys", json={"name": "n", "sessions": [inside["session_id"]]})).json()
+    sources = [{"id": outside["session_id"], "revision": "1"}]
+    narrow = Caller(town.operator.tenant_id, town.operator.principal_id, key["key"])
+    async with client(town.app, narrow) as http:
+        await store(http, "an answer", session="inside", sources=sources)
+        before = await lookup(http, session="inside", sources=sources)
+        await town.operator.compact("outside", window(mark="what it may not read"))
+        after = await lookup(http, session="inside", sources=sources)
+
+    assert (before["answer"], after["answer"]) == ("an answer", "an answer")
