@@ -56,7 +56,6 @@ GROUPS = {
             "domain/sessions",
             "identity/authenticate",
             "identity/credentials",
-            "identity/tokens",
         ),
         (
             "tests/api/test_rights.py",
@@ -64,7 +63,6 @@ GROUPS = {
             "tests/domain/test_sessions.py",
             "tests/identity/test_authenticate.py",
             "tests/identity/test_credentials.py",
-            "tests/identity/test_tokens.py",
         ),
     ),
     "access": Group(("memory/access",), ("tests/memory/test_access.py", "tests/memory/test_new_session.py")),
