@@ -310,6 +310,7 @@ def test_a_session_is_found_by_name(network: Network, call: Caller) -> None:
     network.script = [ok({"sessions": [session], "next_page_token": None})]
 
     assert str(call("session", "checkout/42").session_id) == ID
+    assert network.asked[0].url.params["name"] == "checkout/42"
 
 
 def test_an_unknown_session_is_answered_by_the_service(network: Network, call: Caller) -> None:

@@ -75,6 +75,25 @@ async def test_a_participant_reads_and_writes_at_once_and_a_former_one_nothing(
     assert (late.status_code, replay.status_code) == (404, 404)
 
 
+async def test_a_name_means_the_callers_own_session_and_nobody_elses(app: App, operator: Caller, http: httpx.AsyncClient) -> None:
+    """Whoever erases by a name must not meet a colleague's session of the same name, which it may read, be it the newer one."""
+    own = await compacted(http, "notes")
+    colleague = await apps.new_principal(app, operator.tenant_id, MEMBER)
+    async with apps.client(app, colleague) as theirs:
+        await compacted(theirs, "notes", "beta", visibility="public")
+        await compacted(theirs, "plans", "beta", visibility="public")
+
+        listed = (await http.get("/v1/sessions")).json()["sessions"]
+        named = (await http.get("/v1/sessions", params={"name": "notes"})).json()
+        elses = (await http.get("/v1/sessions", params={"name": "plans"})).json()
+        refused = await http.get("/v1/sessions", params={"name": "a\nb"})
+
+    assert [session["name"] for session in listed] == ["plans", "notes", "notes"]
+    assert [session["session_id"] for session in named["sessions"]] == [own["session_id"]]
+    assert elses == {"sessions": [], "next_page_token": None}
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/query/name")
+
+
 async def test_narrowing_holds_while_the_index_still_says_otherwise(app: App, operator: Caller, http: httpx.AsyncClient) -> None:
     made = await compacted(http, "s", visibility="public")
     colleague = await apps.new_principal(app, operator.tenant_id, MEMBER)

@@ -108,7 +108,7 @@ async def test_T16_a_compaction_cancelled_anywhere_leaves_nothing_open_and_its_r
         window = await bench.services.window(bench.context, again.response.manifest_id)
         assert window.messages == MESSAGES
 
-    page = await bench.services.sessions(bench.context, 200, None)
+    page = await bench.services.sessions(bench.context, 200, None, None)
     assert n > 30
     assert {session.manifests for session in page.sessions} == {1}
     await bench.settle()

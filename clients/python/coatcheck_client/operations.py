@@ -131,9 +131,10 @@ def segment(sha256: str) -> Flow[SegmentOut]:
     return (yield from read(Send("GET", f"/v1/segments/{_step(sha256)}"), SegmentOut))
 
 
-def session_page(*, page_size: int | None = None, page_token: str | None = None) -> Flow[SessionPage]:
-    """One page of the sessions that the caller may read."""
-    return (yield from read(Send("GET", "/v1/sessions", params=_params(page_size=page_size, page_token=page_token)), SessionPage))
+def session_page(*, page_size: int | None = None, page_token: str | None = None, name: str | None = None) -> Flow[SessionPage]:
+    """One page of the sessions that the caller may read; with a name the caller's own session of that name, or none."""
+    params = _params(page_size=page_size, page_token=page_token, name=name)
+    return (yield from read(Send("GET", "/v1/sessions", params=params), SessionPage))
 
 
 def sessions() -> Flow[list[SessionOut]]:
@@ -142,13 +143,12 @@ def sessions() -> Flow[list[SessionOut]]:
 
 
 def session(name_or_id: UUID | str) -> Flow[SessionOut]:
-    """One session by its id or by its name. Raises NotFound."""
+    """One session by its id, or the caller's own by its name. Raises NotFound."""
     try:
         session_id = UUID(str(name_or_id))
     except ValueError:
-        for candidate in (yield from sessions()):
-            if candidate.name == name_or_id:
-                return candidate
+        for candidate in (yield from session_page(name=str(name_or_id))).sessions:
+            return candidate
         # Asked for by a name that is no id, the service answers in its own words that there is nothing here.
         session_id = UUID(int=0)
     return (yield from read(Send("GET", f"/v1/sessions/{session_id}"), SessionOut))

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Query, Response
 
 from coatcheck.api.dependencies import Caller, PageSize, PageToken, SessionId, UseCases, body_of
 from coatcheck.api.documented import problems, takes
 from coatcheck.api.erasures import ERASED, WithReceipt, erased
 from coatcheck.api.responses import Ndjson, answer
 from coatcheck.domain.errors import Erased, ErasePending, NotFound
-from coatcheck_client.wire import SessionOut, SessionPage, SessionPatch
+from coatcheck_client.wire import SessionName, SessionOut, SessionPage, SessionPatch
 
 router = APIRouter(tags=["sessions"])
 
+OwnName = Annotated[
+    SessionName | None, Query(description="Only the caller's own session of this name; others' are named by their ids.")
+]
+
 
 @router.get("/v1/sessions", response_model=SessionPage, responses=problems())
-async def list_sessions(caller: Caller, use_cases: UseCases, page_size: PageSize = 50, page_token: PageToken = None) -> Response:
-    """The sessions that the caller may read, newest first."""
-    return answer(await use_cases.sessions(caller, page_size, page_token))
+async def list_sessions(
+    caller: Caller, use_cases: UseCases, page_size: PageSize = 50, page_token: PageToken = None, name: OwnName = None
+) -> Response:
+    """The sessions that the caller may read, newest first; by name only the caller's own of that name."""
+    return answer(await use_cases.sessions(caller, page_size, page_token, name))
 
 
 @router.get("/v1/sessions/{session_id}", response_model=SessionOut, responses=problems(NotFound, Erased))

@@ -19,7 +19,6 @@ _SENTENCES = {
     "missing": "is required",
     "extra_forbidden": "holds a field that the contract does not know",
     "string_unicode": "must be text without lone surrogates",
-    "string_pattern_mismatch": "does not have the form that the contract asks for",
     "model_type": "must be an object",
     "model_attributes_type": "must be an object",
     "list_type": "must be a list",
@@ -45,6 +44,7 @@ _BOUNDS = {
     "string_too_long": ("must have at most {} characters", "max_length"),
     "too_short": ("must have at least {} items", "min_length"),
     "too_long": ("must have at most {} items", "max_length"),
+    "string_pattern_mismatch": ("must match {}", "pattern"),
     "literal_error": ("must be one of {}", "expected"),
     "enum": ("must be one of {}", "expected"),
 }

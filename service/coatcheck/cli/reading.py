@@ -21,7 +21,9 @@ _HASH = re.compile(r"[0-9a-fA-F]{12,64}")
 
 def recall(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What is wanted, in any language.")],
-    session: Annotated[str | None, typer.Option(help="A session's name or id; all that you may read where none is given.")] = None,
+    session: Annotated[
+        str | None, typer.Option(help="The name of a session of your own, or any session's id; all that you may read without.")
+    ] = None,
     top_k: Annotated[int, typer.Option(min=1, max=50, help="How many hits.")] = 5,
     max_chars: Annotated[int | None, typer.Option(help="How much text in all.")] = None,
     rerank: Annotated[Literal["auto", "on", "off"], typer.Option(help="Whether a model orders the hits anew.")] = "auto",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from coatcheck_client import AsyncCoatcheck
     from coatcheck_client.wire import ErasureOut, SessionOut
 
-Session = Annotated[str, typer.Argument(metavar="SESSION", help="A session's name or id.")]
+Session = Annotated[str, typer.Argument(metavar="SESSION", help="The name of a session of your own, or any session's id.")]
 
 sessions = typer.Typer(help="List, show, share and erase sessions.", no_args_is_help=True, rich_markup_mode=None)
 

@@ -20,10 +20,13 @@ async def find_session(context: RequestContext, tx: ReadTransaction, reference: 
     Raises NotFound for a UUID that names nothing the caller may read, Erased where it could have read it.
     """
     session_id = _as_uuid(reference)
-    if session_id is None:
-        session = await sessions.find_by_name(tx, context.principal_id, reference)
-        return session if session is None or _in_reach(context, session.session_id) else None
-    return await session_by_id(context, tx, session_id)
+    return await own_session(context, tx, reference) if session_id is None else await session_by_id(context, tx, session_id)
+
+
+async def own_session(context: RequestContext, tx: ReadTransaction, name: str) -> Session | None:
+    """The caller's own session of this name: a name never means anybody else's."""
+    session = await sessions.find_by_name(tx, context.principal_id, name)
+    return session if session is None or _in_reach(context, session.session_id) else None
 
 
 async def session_by_id(context: RequestContext, tx: ReadTransaction, session_id: UUID) -> Session:

@@ -87,7 +87,7 @@ class Services:
     entries: Callable[[Context, UUID, int, str | None, bool], Awaitable[EntryPage]]
     window: Callable[[Context, UUID], Awaitable[WindowOut]]
     segment: Callable[[Context, str], Awaitable[SegmentOut]]
-    sessions: Callable[[Context, int, str | None], Awaitable[SessionPage]]
+    sessions: Callable[[Context, int, str | None, str | None], Awaitable[SessionPage]]
     session: Callable[[Context, UUID], Awaitable[SessionOut]]
     patch_session: Callable[[Context, UUID, SessionPatch], Awaitable[SessionOut]]
     erase_session: Callable[[Context, UUID], Awaitable[UUID]]

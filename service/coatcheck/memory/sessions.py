@@ -9,7 +9,7 @@ from coatcheck.domain.errors import InvalidRequest, NotFound
 from coatcheck.domain.outbox import OutboxKind
 from coatcheck.domain.sessions import Visibility
 from coatcheck.identity.context import RequestContext
-from coatcheck.memory.access import owned_session, require_visibility, session_by_id
+from coatcheck.memory.access import own_session, owned_session, require_visibility, session_by_id
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.store import audit, outbox, principals, sessions, tombstones
 from coatcheck.store.database import ReadTransaction, WorkerTransaction
@@ -23,9 +23,12 @@ class Sessions:
     def __init__(self, parts: Collaborators) -> None:
         self._parts = parts
 
-    async def page(self, context: RequestContext, page_size: int, page_token: str | None) -> SessionPage:
-        """Newest first; a keyset cursor, so that a session created meanwhile moves nothing."""
+    async def page(self, context: RequestContext, page_size: int, page_token: str | None, name: str | None) -> SessionPage:
+        """Newest first; a keyset cursor, so that a session created meanwhile moves nothing. By name: the caller's own, or none."""
         context.require("sessions")
+        if name is not None:
+            summary = await self._parts.database.read(context.scope, lambda tx: _own_summary(context, tx, name))
+            return SessionPage(sessions=[] if summary is None else [_out(summary)])
         cursor = self._parts.keyring.cursor(context.tenant_id)
         after = _position(cursor.open("sessions", str(context.principal_id), page_token)) if page_token else None
         found = await self._parts.database.read(context.scope, lambda tx: sessions.page(tx, after, page_size + 1, context.sessions))
@@ -90,6 +93,11 @@ def _out(summary: SessionSummary) -> SessionOut:
         manifests=summary.manifests,
         segments=summary.segments,
     )
+
+
+async def _own_summary(context: RequestContext, tx: ReadTransaction, name: str) -> SessionSummary | None:
+    session = await own_session(context, tx, name)
+    return None if session is None else await sessions.summary(tx, session.session_id)
 
 
 def _position(text: str) -> tuple[datetime, UUID]:
