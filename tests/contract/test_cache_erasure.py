@@ -132,6 +132,28 @@ async def test_a_principal_purges_its_own_and_nobody_elses(app: App, http: httpx
         assert (await lookup(http))["answer"] == "mine"
 
 
+async def test_a_key_kept_to_a_session_counts_and_purges_of_that_session_alone(
+    app: App, http: httpx.AsyncClient, operator: Caller
+) -> None:
+    mine, elsewhere = [(await compacted(http, name))["session_id"] for name in ("mine", "elsewhere")]
+    made = (await http.post("/v1/admin/keys", json={"name": "narrow", "sessions": [mine]})).json()
+    for session in (mine, elsewhere, "not kept here"):
+        await store(http, MARKER, session=session)
+
+    async with apps.client(app, Caller(operator.tenant_id, operator.principal_id, made["key"])) as narrow:
+        seen = (await narrow.get("/v1/cache")).json()["entries"]
+        refused = [
+            (await narrow.post("/v1/cache/purge", json=names)).status_code
+            for names in ({}, {"source": "contract-17"}, {"session": elsewhere}, {"session": "not kept here"}, {"whose": "tenant"})
+        ]
+        left = await kept_rows(app, operator)
+        purged = (await narrow.post("/v1/cache/purge", json={"session": mine})).json()
+
+    assert seen == 1
+    assert refused == [403, 403, 404, 404, 403]
+    assert (left, purged) == (3, {"purged": 1})
+
+
 async def test_a_purge_takes_what_all_of_its_names_name(http: httpx.AsyncClient) -> None:
     kept = (await compacted(http, "kept here"))["session_id"]
     a, b = [{"id": "a", "revision": "1"}], [{"id": "a", "revision": "1"}, {"id": "b", "revision": "1"}]
