@@ -353,12 +353,21 @@ class TestWithoutAService:
             alone = Machine(folder / "data")
             with served(alone.data_dir):
                 (answer,) = alone.ok("compact", str(file))
+                member = alone.ok("principals", "create", "Mia", "--role", "member")
+                key = alone.ok("keys", "create", "mia", "--principal", member["principal_id"])["key"]
             assert not (alone.data_dir / "run.json").exists()
 
             assert alone.run("window", answer["manifest_id"], "--json").json["messages"] == conversation(20)
             # A service that died left its file behind; nothing answers there.
             (alone.data_dir / "run.json").write_text(json.dumps({"url": "http://127.0.0.1:9", "pid": 1}), "utf-8")
             assert [s["name"] for s in alone.run("sessions", "list", "--json").json] == ["day"]
+
+            # The key that is set is the one that is used: the local one opens everything.
+            unknown = alone.run("recall", "standby", COATCHECK_API_KEY="ck_bad")
+            assert (unknown.code, unknown.out) == (1, "")
+            assert "credential" in unknown.err
+            assert alone.run("keys", "list", "--json", COATCHECK_API_KEY=key).code == 1
+            assert alone.run("sessions", "list", "--json", COATCHECK_API_KEY=key).json == []
 
 
 def test_the_cache_is_looked_at_and_purged(machine: Machine) -> None:

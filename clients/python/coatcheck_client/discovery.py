@@ -54,6 +54,11 @@ def is_url_configured(environment: Mapping[str, str] | None = None) -> bool:
     return bool((os.environ if environment is None else environment).get("COATCHECK_URL"))  # noqa: TID251
 
 
+def configured_key(environment: Mapping[str, str] | None = None) -> str | None:
+    """COATCHECK_API_KEY; null where it is not set."""
+    return (os.environ if environment is None else environment).get("COATCHECK_API_KEY") or None  # noqa: TID251
+
+
 def locate(
     url: str | None = None,
     api_key: str | None = None,
@@ -72,7 +77,7 @@ def locate(
         )
     if not _is_usable(url):
         raise NoServiceConfigured("the service's URL (COATCHECK_URL) has to begin with http:// or https:// and a host")
-    api_key = api_key or names.get("COATCHECK_API_KEY") or None
+    api_key = api_key or configured_key(names)
     if api_key is None and running is not None and _is_usable(running) and _same_place(url, running):
         api_key = local_key(directory)
     if api_key is not None and not _KEY.fullmatch(api_key):

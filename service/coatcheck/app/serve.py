@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
-    """A running app to talk to over its routes. ``transport`` is for an asynchronous client; ``api_key`` the local key."""
+    """A running app to talk to over its routes. ``transport`` is for an asynchronous client; ``api_key`` opens it."""
 
     app: App
     transport: httpx.ASGITransport
@@ -40,20 +40,26 @@ class InProcess:
 
 
 @asynccontextmanager
-async def in_process(settings: Settings) -> AsyncIterator[InProcess]:
-    """Starts the app in this process and stops it. Raises RefusedToStart, StoreUnavailable, IndexUnavailable."""
+async def in_process(settings: Settings, api_key: str | None = None) -> AsyncIterator[InProcess]:
+    """Starts the app in this process and stops it. Raises RefusedToStart, StoreUnavailable, IndexUnavailable.
+
+    ``api_key`` is the caller's own; the local key, which opens everything, stands in only for one that brings none.
+    """
     import httpx
 
     logging.configure("error" if settings.log_level == "error" else "warning")
     async with running(settings) as app:
-        try:
-            key = app.directory.key_file.read_text("ascii").strip()
-        except FileNotFoundError as error:
-            raise RefusedToStart(
-                f"{app.directory.key_file} is not there, so that no key opens this database here: "
-                "set COATCHECK_URL and COATCHECK_API_KEY, which asks the service."
-            ) from error
-        yield InProcess(app, httpx.ASGITransport(app.asgi), key)
+        yield InProcess(app, httpx.ASGITransport(app.asgi), api_key or _local_key(app))
+
+
+def _local_key(app: App) -> str:
+    try:
+        return app.directory.key_file.read_text("ascii").strip()
+    except FileNotFoundError as error:
+        raise RefusedToStart(
+            f"{app.directory.key_file} is not there, so that no key opens this database here: set COATCHECK_API_KEY, "
+            "and COATCHECK_URL where the service is another machine's."
+        ) from error
 
 
 def serve(settings: Settings) -> None:

@@ -34,7 +34,7 @@ def run(work: Callable[[AsyncCoatcheck], Awaitable[T]]) -> T:
 async def connect() -> AsyncIterator[AsyncCoatcheck]:
     """A client of the service that is named or running; where there is none, the app in this process for as long as needed."""
     from coatcheck_client import AsyncCoatcheck
-    from coatcheck_client.discovery import is_url_configured, running_url
+    from coatcheck_client.discovery import configured_key, is_url_configured, running_url
 
     if is_url_configured():
         async with AsyncCoatcheck() as client:
@@ -48,13 +48,16 @@ async def connect() -> AsyncIterator[AsyncCoatcheck]:
         return
     if sys.stderr.isatty():
         output.warn("no service is running: starting one for this command (`coatcheck serve --embedded` keeps one running)")
-    async with in_process(settings) as client:
+    async with in_process(settings, configured_key()) as client:
         yield client
 
 
 @asynccontextmanager
-async def in_process(settings: Settings) -> AsyncIterator[AsyncCoatcheck]:
-    """A client of the app in this process. Raises RefusedToStart, for one when another process owns the data directory."""
+async def in_process(settings: Settings, api_key: str | None = None) -> AsyncIterator[AsyncCoatcheck]:
+    """A client of the app in this process, with the data directory's local key unless another is given.
+
+    Raises RefusedToStart, for one when another process owns the data directory.
+    """
     from coatcheck.app.serve import in_process as start
     from coatcheck.ops import logging
     from coatcheck_client import AsyncCoatcheck
@@ -62,7 +65,7 @@ async def in_process(settings: Settings) -> AsyncIterator[AsyncCoatcheck]:
     # The command's own output is what its user came for: the app speaks up only when something is wrong, and on stderr.
     logging.configure("warning")
     async with (
-        start(settings) as app,
+        start(settings, api_key) as app,
         AsyncCoatcheck(IN_PROCESS_URL, app.api_key, transport=app.transport) as client,
     ):
         try:
