@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from coatcheck.cli.demo.command import default_folder, private_folder
+from coatcheck.cli.demo.edition import digest_of, session_name
 from coatcheck.domain.errors import RefusedToStart
 from tests.cli.serving import Machine
 from tests.folders import open_folder
@@ -32,6 +33,28 @@ def test_the_demo_keeps_every_promise_and_does_so_again_also_with_an_index_that_
     assert said["secrets_left"] is False
     assert second.json["manifest_id"] == upgraded.json["manifest_id"] == said["manifest_id"]
     assert upgraded.json["exact_lines"] == 3
+
+
+def test_another_edition_of_what_decides_has_a_session_of_its_own_in_the_same_folder() -> None:
+    today = {"pipeline": "5", "policy": "policy/1"}
+
+    assert session_name(today) == session_name(dict(reversed(today.items())))
+    assert session_name(today) != session_name(today | {"pipeline": "6"})
+    assert session_name(today) != session_name(today | {"router": "router/1"})
+
+
+def test_an_edition_is_every_file_and_nothing_that_python_compiles_from_them(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("one")
+    before = digest_of([tmp_path])
+
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "a.pyc").write_text("compiled")
+    assert digest_of([tmp_path]) == before
+
+    (tmp_path / "a.py").write_text("two")
+    changed = digest_of([tmp_path])
+    (tmp_path / "a.py").rename(tmp_path / "b.py")
+    assert len({before, changed, digest_of([tmp_path])}) == 3
 
 
 def test_the_demo_has_a_folder_of_its_own_in_the_data_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

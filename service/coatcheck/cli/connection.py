@@ -13,6 +13,7 @@ from coatcheck.cli import output
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from coatcheck.app.compose import App
     from coatcheck.settings import Settings
     from coatcheck_client import AsyncCoatcheck
 
@@ -48,13 +49,13 @@ async def connect() -> AsyncIterator[AsyncCoatcheck]:
         return
     if sys.stderr.isatty():
         output.warn("no service is running: starting one for this command (`coatcheck serve --embedded` keeps one running)")
-    async with in_process(settings, configured_key()) as client:
+    async with in_process(settings, configured_key()) as (_, client):
         yield client
 
 
 @asynccontextmanager
-async def in_process(settings: Settings, api_key: str | None = None) -> AsyncIterator[AsyncCoatcheck]:
-    """A client of the app in this process, with the data directory's local key unless another is given.
+async def in_process(settings: Settings, api_key: str | None = None) -> AsyncIterator[tuple[App, AsyncCoatcheck]]:
+    """The app in this process and its client, with the data directory's local key unless another is given.
 
     Raises RefusedToStart, for one when another process owns the data directory.
     """
@@ -69,7 +70,7 @@ async def in_process(settings: Settings, api_key: str | None = None) -> AsyncIte
         AsyncCoatcheck(IN_PROCESS_URL, app.api_key, transport=app.transport) as client,
     ):
         try:
-            yield client
+            yield app.app, client
         except asyncio.CancelledError:
             output.warn("stopping: what is under way is finished first")
             raise

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from coatcheck_client import AsyncCoatcheck
     from coatcheck_client.wire import CompactionResponse, JobOut, RecallResponse
 
-SESSION = "demo/staging-incident"
 KEEP_LAST = 4
 TOP_K = 5
 REBUILD_LIMIT_S = 60.0
@@ -115,6 +114,7 @@ def private_folder(folder: Path) -> Path:
 async def _run(folder: Path) -> Outcome:
     from coatcheck.cli import connection
     from coatcheck.cli.demo import story
+    from coatcheck.cli.demo.edition import session_name
     from coatcheck_client.windows import plan_window
 
     started = time.monotonic()
@@ -123,17 +123,18 @@ async def _run(folder: Path) -> Outcome:
     if window is None:
         raise RuntimeError("the demo's transcript holds no window")
     output.warn(f"starting PostgreSQL and the index in {folder}; the first start also compiles the redaction rules")
-    async with connection.in_process(connection.local_settings(data_dir=folder, embedded=True)) as client:
+    async with connection.in_process(connection.local_settings(data_dir=folder, embedded=True)) as (app, client):
+        session = session_name(app.parts.planning.revisions)
         output.warn(f"handing in {len(window.messages)} messages")
         compaction = await client.compact(
             window.messages,
-            session=SESSION,
+            session=session,
             format="openai-chat",
             times=[told.times[index] for index in window.indices],
             deadline_s=300,
         )
         output.warn(f"asking {len(story.QUESTIONS)} questions, rebuilding the window, checking every hash")
-        answers = tuple([await _ask(client, question) for question in story.QUESTIONS])
+        answers = tuple([await _ask(client, session, question) for question in story.QUESTIONS])
         rebuilt = await client.window(compaction.manifest_id)
         scan = await client.scan(index=True)
     return Outcome(
@@ -146,19 +147,19 @@ async def _run(folder: Path) -> Outcome:
     )
 
 
-async def _ask(client: AsyncCoatcheck, question: Question) -> Answer:
-    found = await _recall(client, question)
+async def _ask(client: AsyncCoatcheck, session: str, question: Question) -> Answer:
+    found = await _recall(client, session, question)
     for rank, hit in enumerate(found.hits, 1):
         if question.exact_line in hit.text.split("\n"):
             return Answer(question, rank, hit.sha256)
     return Answer(question, None, None)
 
 
-async def _recall(client: AsyncCoatcheck, question: Question) -> RecallResponse:
+async def _recall(client: AsyncCoatcheck, session: str, question: Question) -> RecallResponse:
     """A folder that an earlier release filled has its index filled anew first."""
     gives_up_at = time.monotonic() + REBUILD_LIMIT_S
     while True:
-        found = await client.recall(question.query, session=SESSION, top_k=TOP_K, max_chars=40_000)
+        found = await client.recall(question.query, session=session, top_k=TOP_K, max_chars=40_000)
         is_rebuilding = any(warning.code == "index-rebuilding" for warning in found.warnings)
         if not is_rebuilding or time.monotonic() > gives_up_at:
             return found
