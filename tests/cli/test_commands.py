@@ -111,6 +111,19 @@ def test_what_is_not_there_is_a_failure_in_one_line(machine: Machine) -> None:
     assert "`coatcheck sessions list`" in line
 
 
+def test_a_hash_that_is_cut_too_short_is_told_how_many_digits_are_needed(machine: Machine) -> None:
+    short = machine.here("show", "65cc")
+    unknown = machine.here("show", "65cc65cc65cc")
+
+    assert (short.code, unknown.code) == (2, 1)
+    assert "12 or more" in short.err
+
+
+def test_redacting_again_says_what_it_needs(machine: Machine) -> None:
+    assert "without --rescan" in machine.here("redact", "--help").out
+    assert "coatcheck redact --rescan" in machine.here("redact").err
+
+
 def test_a_wrong_key_is_told_where_a_right_one_is(machine: Machine) -> None:
     done = machine.here("recall", "x", COATCHECK_URL=_url(machine), COATCHECK_API_KEY="wrong")
 
@@ -315,6 +328,8 @@ def test_doctor_finds_a_sound_machine(machine: Machine) -> None:
     assert {"python", "settings", "data directory", "local.key", "embedder", "postgresql", "index"} <= {
         check["name"] for check in checked["checks"]
     }
+    (service,) = [check for check in checked["checks"] if check["name"] == "service"]
+    assert (service["state"], service["detail"]) == ("ok", f"ready, at {_url(machine)}")
 
 
 def test_mcp_over_stdio_offers_the_tools_and_answers(machine: Machine, compacted: list[dict[str, Any]]) -> None:
@@ -361,6 +376,9 @@ class TestWithoutAService:
             # A service that died left its file behind; nothing answers there.
             (alone.data_dir / "run.json").write_text(json.dumps({"url": "http://127.0.0.1:9", "pid": 1}), "utf-8")
             assert [s["name"] for s in alone.run("sessions", "list", "--json").json] == ["day"]
+
+            (service,) = [check for check in alone.run("doctor", "--json").json["checks"] if check["name"] == "service"]
+            assert (service["state"], service["detail"][:15]) == ("absent", "none is running")
 
             # The key that is set is the one that is used: the local one opens everything.
             unknown = alone.run("recall", "standby", COATCHECK_API_KEY="ck_bad")

@@ -13,7 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from coatcheck_client import AsyncCoatcheck, Coatcheck, RetryPolicy
+import coatcheck_client
+from coatcheck_client import AsyncCoatcheck, Coatcheck, RetryPolicy, errors
 from coatcheck_client.errors import (
     ClientError,
     Conflict,
@@ -134,6 +135,14 @@ def call(request: pytest.FixtureRequest, network: Network, monkeypatch: pytest.M
     monkeypatch.setattr("coatcheck_client.client.time", SimpleNamespace(sleep=caller.waits.append))
     monkeypatch.setattr("coatcheck_client.client.asyncio", SimpleNamespace(sleep=caller.wait, to_thread=asyncio.to_thread))
     return caller
+
+
+def test_every_error_that_a_caller_handles_is_had_from_the_package_itself() -> None:
+    classes = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, ClientError)]
+
+    assert len(classes) > 10
+    assert all(getattr(coatcheck_client, kind.__name__) is kind for kind in classes)
+    assert {kind.__name__ for kind in classes} <= set(coatcheck_client.__all__)
 
 
 def test_both_clients_have_the_same_operations() -> None:

@@ -67,10 +67,13 @@ def test_a_weak_verdict_is_none() -> None:
     assert overview is None
 
 
+def test_a_summariser_that_nobody_asked_for_means_an_excerpt_and_is_no_trouble() -> None:
+    assert _generate(_WINDOW, None, OverlapGate()) == (None, [])
+
+
 @pytest.mark.parametrize(
     ("summariser", "gate", "stage"),
     [
-        (None, OverlapGate(), "summariser: model not installed"),
         (Absent(StageUnavailable("late")), OverlapGate(), "summariser: late"),
         (Absent(RuntimeError("x")), OverlapGate(), "summariser: RuntimeError"),
         (Replies("The garden is quiet."), None, "entailment: model not installed"),

@@ -102,6 +102,13 @@ async def test_a_text_that_passes_both_gates_is_compressed_and_can_still_be_read
         }  # fmt: skip
 
 
+async def test_stages_that_nobody_asked_for_are_no_trouble(on: Foundations) -> None:
+    async with _serving(on, Shortening()) as http:
+        answer, _, _ = await _compacted(http)
+
+    assert answer["warnings"] == []
+
+
 async def test_with_a_policy_that_drops_the_tombstone_stands_where_the_text_stood(on: Foundations, dropping: Path) -> None:
     async with _serving(on, _models(), dropping) as http:
         answer, entries, manifest = await _compacted(http)

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -21,9 +22,11 @@ import pytest_asyncio
 from coatcheck.app.compose import Foundations
 from coatcheck.app.models import open_models
 from coatcheck.app.shortening import Shortening
+from coatcheck.compaction.policy_document import shipped
+from coatcheck.compaction.routing import route
 from coatcheck.domain.budgets import Budget
 from coatcheck.domain.ports import Compressor, EntailmentGate, Router, Summariser
-from coatcheck.domain.routes import Entailment, Route, RouteScore
+from coatcheck.domain.routes import Decision, Entailment, Route, RouteScore
 from coatcheck.models.stage_workers import CompressorWorker, EntailmentWorker, LazyModel, RouterWorker, SummariserWorker
 from coatcheck.ops.progress import ProgressBoard, standard_stages
 from tests import apps
@@ -83,8 +86,6 @@ def _no_numbers() -> Any:
 
 
 def _labels() -> Sequence[str]:
-    from coatcheck.compaction.policy_document import shipped
-
     return shipped().label_texts
 
 
@@ -206,6 +207,9 @@ async def test_a_model_that_is_not_here_starts_degraded_and_says_where_to_look(d
     models = open_models(settings, ProgressBoard(standard_stages(60)))
     await models.close()
 
-    assert models.shortening.router is None
+    decisions, warnings = route(["so nice"], models.shortening.router, shipped(), Budget.of(UUID(int=1), 60))
+    assert decisions == [Decision(Route.KEEP, "router:unavailable")]
+    assert [(w.code, w.detail) for w in warnings] == [("stage-unavailable", "router: model not installed; 1 segments kept")]
+    assert models.shortening.summariser is None
     assert set(models.absent) == {"router"}
     assert "nowhere" in models.absent["router"] or "coatcheck[models]" in models.absent["router"]

@@ -49,9 +49,9 @@ def is_data_dir_configured(environment: Mapping[str, str] | None = None) -> bool
     return bool((os.environ if environment is None else environment).get("COATCHECK_DATA_DIR"))  # noqa: TID251
 
 
-def is_url_configured(environment: Mapping[str, str] | None = None) -> bool:
-    """Whether COATCHECK_URL is set."""
-    return bool((os.environ if environment is None else environment).get("COATCHECK_URL"))  # noqa: TID251
+def configured_url(environment: Mapping[str, str] | None = None) -> str | None:
+    """COATCHECK_URL; null where it is not set."""
+    return (os.environ if environment is None else environment).get("COATCHECK_URL") or None  # noqa: TID251
 
 
 def configured_key(environment: Mapping[str, str] | None = None) -> str | None:
@@ -70,7 +70,7 @@ def locate(
     names = os.environ if environment is None else environment  # noqa: TID251
     directory = directory or data_dir(names)
     running = running_url(directory)
-    url = url or names.get("COATCHECK_URL") or running
+    url = url or configured_url(names) or running
     if url is None:
         raise NoServiceConfigured(
             "no service: set COATCHECK_URL (and COATCHECK_API_KEY), or start one with `coatcheck serve --embedded`"

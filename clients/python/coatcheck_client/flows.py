@@ -65,7 +65,11 @@ P = TypeVar("P", bound=Page)
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often, and for how long in all, a request is sent again when its problem says that this helps."""
+    """How often, and for how long in all, a request is sent again when its problem says that this helps.
+
+    A pause is what the service names (Retry-After), else 1, 2, 4, 8 and 16 s by default. ``total_wait_s`` bounds the pauses of one
+    request together; the attempts' own time, such as ``deadline_s`` for each, is not counted in it.
+    """
 
     attempts: int = 6
     total_wait_s: float = 90.0

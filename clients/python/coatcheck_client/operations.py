@@ -54,7 +54,8 @@ def compact(
 ) -> Flow[CompactionResponse]:
     """Hands a window in and returns its handoff. Remove the window only after this has returned.
 
-    Without an ``idempotency_key`` the same window, sent again, gives the same handoff.
+    Without an ``idempotency_key`` the same window, sent again, gives the same handoff. ``deadline_s`` is for each attempt: the
+    pauses between attempts come on top (``RetryPolicy``), by default at most 90 s in all.
     """
     body = without_nulls(
         session=session,

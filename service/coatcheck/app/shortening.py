@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 from uuid import UUID
 
+from coatcheck.compaction.stages import NOT_INSTALLED
+from coatcheck.domain.errors import StageUnavailable
 from coatcheck.domain.ports import Compressor, EntailmentGate, Router, Summariser
 from coatcheck.models import Built, stage_models
+from coatcheck.models.registry import SWITCHED_OFF
 from coatcheck.models.stage_models import Endpoint
 from coatcheck.models.stage_workers import CompressorWorker, EntailmentWorker, RouterWorker, StageWorker, SummariserWorker
 from coatcheck.ops.progress import ProgressBoard
@@ -18,9 +21,23 @@ from coatcheck.outbound.guard import Allowance
 from coatcheck.settings import Settings
 
 
+class Missing:
+    """A stage that the settings ask for and that has no model here: to ask it is to be told so, and a run warns of it.
+
+    Why is the operator's to know (``/readyz``, ``doctor``), and may name places on this machine.
+    """
+
+    revision = "none"
+
+    def __call__(self, *_: object) -> NoReturn:
+        raise StageUnavailable(NOT_INSTALLED)
+
+    route = compress = judge = summarise = __call__
+
+
 @dataclass(frozen=True, slots=True)
 class Shortening:
-    """The models that shorten text and sum it up. What is absent keeps, and a run says so."""
+    """The models that shorten text and sum it up. None is a stage that is switched off: it keeps, and nothing is amiss."""
 
     router: Router | None = None
     compressor: Compressor | None = None
@@ -42,7 +59,11 @@ def open_shortening(
     ``worked`` is told for whom a model worked how long.
     """
     built = {stage: build() for stage, build in builders(settings).items()}
-    ports = {stage: _WORKERS[stage](found.model, board, worked) for stage, found in built.items() if found.model is not None}
+    ports = {
+        stage: _WORKERS[stage](found.model, board, worked) if found.model is not None else Missing()
+        for stage, found in built.items()
+        if found.reason != SWITCHED_OFF
+    }
     return Shortening(**ports), {stage: found.reason for stage, found in built.items()}
 
 

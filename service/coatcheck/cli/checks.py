@@ -154,7 +154,10 @@ def _data_dir(settings: Settings) -> list[Check]:
 
     folder = settings.data_dir
     if not folder.exists():
-        return [_room(settings), Check("data directory", "absent", f"{folder} is made at the first start")]
+        return [
+            _room(settings),
+            Check("data directory", "absent", f"{folder} was not there before this check: a start of the service makes it"),
+        ]
     found = [_room(settings), _private("data directory", folder)]
     found += [_private(name, folder / name) for name in (KEY_FILE, "root.key") if (folder / name).exists()]
     if settings.embedded and not settings.allow_root_home and _is_under_roots_home(folder):
@@ -168,7 +171,7 @@ def _room(settings: Settings) -> Check:
 
     folders = [settings.data_dir, *([settings.erasure_journal] if settings.erasure_journal else [])]
     disk = Disk(folders, settings.min_free_bytes)
-    free = f"{disk.free_bytes() // MIB:,} MiB where {' and '.join(map(str, folders))} lie"
+    free = f"{disk.free_bytes() // MIB:,} MiB for {' and '.join(map(str, folders))}"
     if disk.is_low:
         least = f"nothing is taken in with less than {disk.min_free_bytes // MIB:,} (COATCHECK_MIN_FREE_BYTES)"
         return Check("free space", "failed", f"{free}: {least}")
@@ -245,11 +248,15 @@ async def _service() -> list[Check]:
     from coatcheck_client.errors import ClientError
 
     try:
+        running = await connection.running()
         async with connection.connect() as client:
             readiness = await client.readiness()
     except (CoatcheckError, ClientError) as error:
         return [Check("service", "failed", str(error))]
-    found = [Check("service", "ok" if readiness.get("status") in ("ready", "degraded") else "failed", str(readiness.get("status")))]
+    status = str(readiness.get("status"))
+    is_sound = status in ("ready", "degraded")
+    detail = f"{status}, at {running}" if running else f"none is running; one that was started for this check is {status}"
+    found = [Check("service", "failed" if not is_sound else "ok" if running else "absent", detail)]
     checks = readiness.get("checks")
     for name, state in (checks if isinstance(checks, dict) else {}).items():
         found.append(Check(name, "ok" if state == "ok" else "warning", str(state)))

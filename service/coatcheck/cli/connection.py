@@ -35,15 +35,15 @@ def run(work: Callable[[AsyncCoatcheck], Awaitable[T]]) -> T:
 async def connect() -> AsyncIterator[AsyncCoatcheck]:
     """A client of the service that is named or running; where there is none, the app in this process for as long as needed."""
     from coatcheck_client import AsyncCoatcheck
-    from coatcheck_client.discovery import configured_key, is_url_configured, running_url
+    from coatcheck_client.discovery import configured_key, configured_url
 
-    if is_url_configured():
+    if configured_url():
         async with AsyncCoatcheck() as client:
             yield client
         return
     # The service's own reading of where its data is: a settings file names it to both.
     settings = local_settings()
-    if running_url(settings.data_dir) and await _answers(settings.data_dir):
+    if await _running_on(settings.data_dir):
         async with AsyncCoatcheck(data_dir=settings.data_dir) as client:
             yield client
         return
@@ -51,6 +51,13 @@ async def connect() -> AsyncIterator[AsyncCoatcheck]:
         output.warn("no service is running: starting one for this command (`coatcheck serve --embedded` keeps one running)")
     async with in_process(settings, configured_key()) as (_, client):
         yield client
+
+
+async def running() -> str | None:
+    """The URL of the service that a command would ask; null where it would start the app itself."""
+    from coatcheck_client.discovery import configured_url
+
+    return configured_url() or await _running_on(local_settings().data_dir)
 
 
 @asynccontextmanager
@@ -94,13 +101,17 @@ def say_what_is_not_read() -> None:
         output.warn(f"the settings in {file} are not read: name it with {ENV_FILE}={file}")
 
 
-async def _answers(data_dir: Path) -> bool:
-    """Whether the service that run.json names is alive: it may have died without removing the file."""
+async def _running_on(data_dir: Path) -> str | None:
+    """The URL of the service that run.json names, if it is alive: it may have died without removing the file."""
     from coatcheck_client import AsyncCoatcheck
+    from coatcheck_client.discovery import running_url
     from coatcheck_client.errors import ServiceUnreachable
 
+    url = running_url(data_dir)
+    if url is None:
+        return None
     async with AsyncCoatcheck(data_dir=data_dir) as client:
         try:
-            return await client.is_alive()
+            return url if await client.is_alive() else None
         except ServiceUnreachable:
-            return False
+            return None

@@ -49,12 +49,15 @@ def reconcile(as_json: AsJson = False) -> None:
 
 
 def redact(
-    rescan: Annotated[bool, typer.Option("--rescan", help="Redact everything stored again, by today's rules.")] = False,
+    rescan: Annotated[bool, typer.Option("--rescan", help="Needed: it rewrites what is stored, for good.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Redact again what is stored already."""
+    """Redact again, by today's rules, everything that is stored.
+
+    Does nothing without --rescan, since it rewrites what is stored.
+    """
     if not rescan:
-        raise typer.BadParameter("say --rescan: it rewrites what is stored", param_hint="--rescan")
+        raise typer.BadParameter("it rewrites what is stored, for good: `coatcheck redact --rescan` does so", param_hint="--rescan")
     job = _follow("redacting", lambda client, report: client.redact_rescan(on_progress=report))
     _print(job, as_json)
     if job.status == "failed":

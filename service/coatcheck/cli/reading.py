@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from coatcheck_client import AsyncCoatcheck
     from coatcheck_client.wire import ManifestOut, SegmentOut, SessionOut
 
-_HASH = re.compile(r"[0-9a-fA-F]{12,64}")
+_LEAST_DIGITS = 12
+_HASH = re.compile(rf"[0-9a-fA-F]{{{_LEAST_DIGITS},64}}")
+_DIGITS = re.compile(r"[0-9a-fA-F]+")
 
 
 def recall(
@@ -94,11 +96,26 @@ async def _find(client: AsyncCoatcheck, id: str) -> ManifestOut | SessionOut | S
     try:
         UUID(id)
     except ValueError:
-        return await client.session(id)
+        return await _session_or_too_few_digits(client, id)
     try:
         return await client.manifest(id)
     except NotFound:
         return await client.session(id)
+
+
+async def _session_or_too_few_digits(client: AsyncCoatcheck, id: str) -> SessionOut:
+    """A session may be named like a hash that is cut too short; where none is, that is what it will have been meant for."""
+    from coatcheck_client.errors import NotFound
+
+    try:
+        return await client.session(id)
+    except NotFound:
+        if not _DIGITS.fullmatch(id) or len(id) >= _LEAST_DIGITS:
+            raise
+    raise typer.BadParameter(
+        f"no session has this name, and as a segment's hash it is too short: {_LEAST_DIGITS} or more of its digits are needed",
+        param_hint="ID",
+    )
 
 
 def _describe(found: ManifestOut | SessionOut | SegmentOut) -> None:

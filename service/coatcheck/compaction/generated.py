@@ -44,11 +44,14 @@ def generate(
     policy: Policy,
     budget: Budget,
 ) -> tuple[Overview | None, list[PlanWarning]]:
-    """An overview of sentences that the gate finds entailed by one passage of the window; None where no sentence is."""
+    """An overview of sentences that the gate finds entailed by one passage of the window; None where no sentence is.
+
+    Without a summariser, which is one that nobody asked for, there is none and nothing is amiss.
+    """
     texts = [scalar_text(quotable.text) for quotable in quotables]
-    if not texts:
+    if summariser is None or not texts:
         return None, []
-    asked = stages.ask(None if summariser is None else lambda: summariser.summarise(texts, max_chars, budget), budget)
+    asked = stages.ask(lambda: summariser.summarise(texts, max_chars, budget), budget)
     if asked.answer is not None and not isinstance(asked.answer, str):
         asked = stages.Asked(None, "failed", "no text")
     if asked.answer is None:

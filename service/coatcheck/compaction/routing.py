@@ -18,12 +18,16 @@ _LEADS_NOBODY = 1.0
 
 
 def route(texts: Sequence[str], router: Router | None, policy: Policy, budget: Budget) -> tuple[list[Decision], list[PlanWarning]]:
-    """One decision for each text, in one batch. The texts are of users and assistants: nothing else reaches a model."""
+    """One decision for each text, in one batch. The texts are of users and assistants: nothing else reaches a model.
+
+    Without a router, which is one that nobody asked for, everything is kept and nothing is amiss.
+    """
     if not texts:
         return [], []
+    if router is None:
+        return [Decision(Route.KEEP, "router:unavailable")] * len(texts), []
     readable = [scalar_text(text) for text in texts]
-    call = None if router is None else lambda: router.route(readable, policy.label_texts, budget)
-    asked = stages.ask(call, budget, len(texts))
+    asked = stages.ask(lambda: router.route(readable, policy.label_texts, budget), budget, len(texts))
     if asked.answer is None:
         kept = Decision(Route.KEEP, f"router:{asked.trouble}")
         return [kept] * len(texts), [stages.unavailable("router", asked, f"{len(texts)} segments kept")]

@@ -13,6 +13,8 @@ from coatcheck.domain.plans import PlanWarning
 
 Answer = TypeVar("Answer", bound=Sized)
 
+NOT_INSTALLED = "model not installed"
+
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[Answer]):
@@ -26,7 +28,7 @@ class Asked(Generic[Answer]):
 def ask(call: Callable[[], Answer] | None, budget: Budget | None = None, expected: int | None = None) -> Asked[Answer]:
     """Calls a stage, within the budget of models where it is one. ``expected`` is the length that its answer must have."""
     if call is None:
-        return Asked(None, "unavailable", "model not installed")
+        return Asked(None, "unavailable", NOT_INSTALLED)
     if budget is not None and budget.left_s() <= 0:
         return Asked(None, "late", "no time was left")
     try:
