@@ -377,15 +377,15 @@ class TestWithoutAService:
             (alone.data_dir / "run.json").write_text(json.dumps({"url": "http://127.0.0.1:9", "pid": 1}), "utf-8")
             assert [s["name"] for s in alone.run("sessions", "list", "--json").json] == ["day"]
 
-            (service,) = [check for check in alone.run("doctor", "--json").json["checks"] if check["name"] == "service"]
+            (service,) = [check for check in alone.here("doctor", "--json").json["checks"] if check["name"] == "service"]
             assert (service["state"], service["detail"][:15]) == ("absent", "none is running")
 
             # The key that is set is the one that is used: the local one opens everything.
-            unknown = alone.run("recall", "standby", COATCHECK_API_KEY="ck_bad")
+            unknown = alone.here("recall", "standby", COATCHECK_API_KEY="ck_bad")
             assert (unknown.code, unknown.out) == (1, "")
             assert "credential" in unknown.err
-            assert alone.run("keys", "list", "--json", COATCHECK_API_KEY=key).code == 1
-            assert alone.run("sessions", "list", "--json", COATCHECK_API_KEY=key).json == []
+            assert alone.here("keys", "list", "--json", COATCHECK_API_KEY=key).code == 1
+            assert alone.here("sessions", "list", "--json", COATCHECK_API_KEY=key).json == []
 
 
 def test_the_cache_is_looked_at_and_purged(machine: Machine) -> None:
