@@ -134,7 +134,7 @@ async def test_progress_shows_ages_and_counts(bench: Bench, clock: Clock, client
 
     assert stages["plan"] == {
         "vital": True, "in_flight": 1, "oldest_age_s": 6.0, "completions": 0, "last_completion_age_s": None,
-        "stuck": False, "failing": False,
+        "stuck": False, "failing": False, "loading": False,
     }  # fmt: skip
     assert stages["persist"]["last_completion_age_s"] == 1.0
     assert stages["embed"]["vital"] is False

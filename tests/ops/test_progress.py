@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from coatcheck.ops.progress import ProgressBoard, Stage, standard_stages
+from coatcheck.ops.progress import LOADING_LIMIT_S, ProgressBoard, Stage, standard_stages
 
 
 class Clock:
@@ -125,3 +125,45 @@ def test_a_withdrawn_piece_is_no_completion_and_does_not_hide_that_the_stage_sta
 
     (report,) = [one for one in board.reports() if one.name == "embed"]
     assert (report.in_flight, report.completions, report.stuck) == (1, 0, True)
+
+
+def test_a_stage_that_loads_its_model_is_not_stuck_and_takes_nothing_on_and_has_its_whole_limit_after_it(
+    board: ProgressBoard, clock: Clock
+) -> None:
+    board.begin("embed")
+    with board.loading("embed"):
+        clock.now += 5
+        at_first = board.accepts("embed"), board.loading_long()
+        clock.now += 6
+        later = board.accepts("embed"), board.loading_long(), board.stuck(vital=False)
+    clock.now += 9
+    loaded = board.accepts("embed"), board.loading_long()
+    clock.now += 2
+
+    assert at_first == (True, ())
+    assert later == (False, ("embed",), ())
+    assert loaded == (True, ())
+    assert board.stuck(vital=False) == ("embed",)
+
+
+def test_loading_without_an_end_is_a_standstill(board: ProgressBoard, clock: Clock) -> None:
+    board.begin("embed")
+    with board.loading("embed"):
+        clock.now += LOADING_LIMIT_S + 1
+
+        assert board.stuck(vital=False) == ("embed",)
+
+
+def test_a_piece_that_waited_aside_is_as_old_as_its_work_since_then(board: ProgressBoard, clock: Clock) -> None:
+    with board.stage("plan") as piece:
+        with piece.aside():
+            clock.now += 11
+            waiting = board.reports()[0]
+        clock.now += 9
+        young = board.stuck(vital=True)
+        clock.now += 2
+        old = board.stuck(vital=True)
+
+    assert (waiting.in_flight, waiting.stuck) == (0, False)
+    assert (young, old) == ((), ("plan",))
+    assert (board.reports()[0].in_flight, board.reports()[0].completions) == (0, 1)

@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+from structlog.testing import capture_logs
 
 from coatcheck.ops.progress import EVENT_LOOP, ProgressBoard, Stage, standard_stages
 from coatcheck.ops.watchdog import EXIT_STUCK, Watchdog
@@ -94,6 +95,20 @@ def test_an_optional_stage_is_dumped_once_and_never_ends_the_process(
         clock.now += 10
 
     assert (outcome.exits, outcome.dumps) == ([], 1)
+
+
+def test_a_stage_that_only_loads_its_model_is_named_once_and_not_dumped(
+    board: ProgressBoard, clock: Clock, outcome: Outcome, watchdog: Watchdog
+) -> None:
+    board.begin("embed")
+
+    with capture_logs() as logs, board.loading("embed"):
+        for _ in range(5):
+            clock.now += 6
+            watchdog.look()
+
+    assert (outcome.exits, outcome.dumps) == ([], 0)
+    assert logs == [{"event": "model still loading", "log_level": "info", "stages": ["embed"]}]
 
 
 async def test_a_loop_that_runs_completes_its_heartbeat() -> None:

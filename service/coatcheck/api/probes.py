@@ -59,10 +59,11 @@ async def livez(request: Request) -> Response:
 async def readyz(request: Request) -> Response:
     """Whether this process takes requests: ``ready``, ``degraded`` (without an optional stage, or nothing comes in), or 503."""
     draining = cast(Gate, request.app.state.gate).draining
-    stuck, failing = _board(request).stuck(vital=False), _board(request).failing()
+    board = _board(request)
+    stuck, failing, loading = board.stuck(vital=False), board.failing(), board.loading_long()
     report = await cast(RecentReadiness, request.app.state.readiness).report()
     ready = report.ready and not draining
-    impaired = bool(stuck or failing) or report.degraded
+    impaired = bool(stuck or failing or loading) or report.degraded
     status = "draining" if draining else "not-ready" if not report.ready else "degraded" if impaired else "ready"
     body: dict[str, object] = {"status": status}
     if "verbose" in request.query_params:
@@ -71,6 +72,7 @@ async def readyz(request: Request) -> Response:
             "durability": report.durability,
             "stuck": list(stuck),
             "failing": list(failing),
+            "loading": list(loading),
             "disk": {"free_bytes": report.free_bytes},
             "queue": {
                 "pending": report.pending,
@@ -93,6 +95,7 @@ async def progressz(request: Request) -> Response:
             "last_completion_age_s": _rounded(report.last_completion_age_s),
             "stuck": report.stuck,
             "failing": report.failing,
+            "loading": report.loading,
         }
         for report in _board(request).reports()
     }

@@ -7,7 +7,7 @@ spends the time (a match in a chunk of a view of a leaf of a message) lies six c
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -18,6 +18,7 @@ LIMIT_S = 20.0
 two minutes after which a vital stage ends the process."""
 
 _until_s: ContextVar[float] = ContextVar("effort_until_s", default=float("inf"))
+_moved: ContextVar[Callable[[], None]] = ContextVar("effort_moved", default=lambda: None)
 
 
 @contextmanager
@@ -30,7 +31,23 @@ def bounded(limit_s: float | None = None) -> Iterator[None]:
         _until_s.reset(token)
 
 
+@contextmanager
+def noticed(moved: Callable[[], None]) -> Iterator[None]:
+    """Within it ``moved`` is called at each step: on a busy machine twenty seconds of work may take minutes of the wall's time."""
+    token = _moved.set(moved)
+    try:
+        yield
+    finally:
+        _moved.reset(token)
+
+
+def step() -> None:
+    """Says that the work moved on."""
+    _moved.get()()
+
+
 def check() -> None:
-    """Raises RedactionTooCostly when the bound is passed."""
+    """As ``step``. Raises RedactionTooCostly when the bound is passed."""
+    step()
     if time.thread_time() > _until_s.get():
         raise RedactionTooCostly

@@ -146,12 +146,18 @@ class Planner:
         """
         checked = window.check(request.wire, request.messages, request.system, request.max_message_bytes)
         times = window.moments(request.times, request.received_at, len(checked.messages))
+        effort.step()
         with effort.bounded():
             opened = reading.read(checked, times, request.wire, self._redactor, request.keys, request.known_handoffs)
+        effort.step()
         cut = pieces.cut(opened)
+        effort.step()
         decided = self._decide(cut, request.budget, self._policy if request.may_drop else self._policy.without_drop())
+        effort.step()
         stored = store(opened, cut, decided.decisions, self._redactor.revision)
+        effort.step()
         counts, token_warnings = self._count(opened, cut, stored, decided)
+        effort.step()
         handoff, handoff_warnings = self._navigate(request, opened, cut, stored, counts)
         return Plan(
             window_format=request.wire.name,
@@ -235,6 +241,7 @@ class Planner:
         room = overview_room(request.identity, counts, max_chars)
         overview, warnings = generated.generate(quotables, self._summariser, self._entailment, room, self._policy, request.budget)
         overview = _excerpt(quotables, cut, room) if overview is None else excerpt.with_landmarks(overview, quotables, room)
+        effort.step()
         room = lines_room(request.identity, counts, overview, max_chars)
         chosen = lines.choose(quotables, request.earlier_lines, request.focus, request.identity.manifest_id, room)
         handoff = render_handoff(request.identity, counts, overview, chosen, max_chars)

@@ -160,8 +160,7 @@ class Compact:
         lease = run.lease
         assert lease is not None
         async with self._parts.working.of(tenant_id):
-            with self._parts.progress.stage("persist"):
-                persisted = await persist(self._parts, asked.context, planned_session, session is None, run, plan)
+            persisted = await persist(self._parts, asked.context, planned_session, session is None, run, plan)
         if persisted is None:
             return await self._once(asked, flight)
         self._persisted.add(flight)

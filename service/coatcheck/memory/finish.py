@@ -56,8 +56,7 @@ class Finisher:
             session = await self._session(scope, run)
             shas = await self._parts.database.work(scope, lambda tx: entries.segments_of(tx, run.manifest_id))
         try:
-            with self._parts.progress.stage("project"):
-                projected = await self._projector.project(scope, session, shas, kept.require)
+            projected = await self._projector.project(scope, session, shas, kept.require)
         except _Lost:
             raise await self._withdraw(scope, run, session, Projected()) from None
         await reach_async("before-acknowledge")

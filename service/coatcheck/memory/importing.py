@@ -129,8 +129,7 @@ class Importer:
         )
         try:
             async with self._parts.working.of(context.tenant_id):
-                with self._parts.progress.stage("persist"):
-                    stored = await persist(self._parts, context, session, current is None, run, plan)
+                stored = await persist(self._parts, context, session, current is None, run, plan)
         except SessionRaced:
             again = await self.session(context, session.session_id, session.name, session.visibility)
             return await self.run(context, again, line)

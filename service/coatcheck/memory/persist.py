@@ -8,6 +8,7 @@ so an erasure stands wholly before this commit, which then sees it, or wholly af
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 from coatcheck.domain.errors import QuotaExceeded
 from coatcheck.domain.outbox import OutboxKind
@@ -37,6 +38,14 @@ async def persist(
     Raises SessionRaced when what the plan was made for is not so any more, QuotaExceeded when it does not fit although cached
     answers make room for it.
     """
+    with parts.progress.stage("persist") as piece:
+        return await _persist(parts, context, session, is_new, run, plan, piece.advance)
+
+
+async def _persist(
+    parts: Collaborators, context: RequestContext, session: Session, is_new: bool, run: Run, plan: Plan, moved: Callable[[], None]
+) -> Run | None:
+    """Each statement has a limit of its own: all of them together may take longer than a stage may stand still."""
     limits = await parts.limiter.of(context.tenant_id)
 
     async def work(tx: WriteTransaction) -> Run | None:
@@ -46,15 +55,19 @@ async def persist(
         quoted = {line.manifest_id for line in plan.handoff.lines} - {run.manifest_id}
         if quoted - await runs.standing(tx, quoted):
             raise SessionRaced
+        moved()
         new = await segments.insert(tx, session.session_id, sorted(plan.segments, key=lambda segment: segment.sha256))
+        moved()
         await segments.insert_reductions(tx, session.session_id, plan.reductions)
         await segments.insert_blobs(tx, session.session_id, sorted(plan.blobs, key=lambda blob: blob.sha256))
+        moved()
         counts = dataclasses.replace(run.counts, already_stored=len(plan.segments) - new)
         stored = dataclasses.replace(run, counts=counts)
         if not await runs.insert(tx, stored):
             raise _Stored
         await reach_async("inside-persist")
         await entries.insert(tx, session.session_id, run.manifest_id, plan.entries)
+        moved()
         await outbox.enqueue(tx, parts.new_id(), OutboxKind.UPSERT, session.session_id, manifest_id=run.manifest_id)
         await parts.limiter.check_fits(tx, limits)
         return stored
@@ -62,11 +75,13 @@ async def persist(
     if not is_new:
         # What stands already is not written again: were it damaged, this window would be taken and its text be lost.
         await parts.database.work(context.tenant_scope, lambda tx: make_whole(tx, session.session_id, plan.segments, plan.blobs))
+    moved()
     try:
         try:
             return await parts.database.write(context.scope, work)
         except QuotaExceeded as full:
             await parts.limiter.make_room(context.tenant_scope, full)
+            moved()
             return await parts.database.write(context.scope, work)
     except _Stored:
         return None

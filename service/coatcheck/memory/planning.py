@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+from coatcheck.compaction import effort
 from coatcheck.compaction.planner import Planner, PlanRequest
 from coatcheck.domain.plans import Plan
 from coatcheck.ops.progress import ProgressBoard
@@ -44,20 +45,11 @@ class Planning:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _plan(self, slot: Slot, request: PlanRequest) -> Plan:
-        piece = self._progress.begin(STAGE)
-
         @contextmanager
         def aside() -> Iterator[None]:
             """A model's silence is no standstill of planning: the model's own stage reports it."""
-            nonlocal piece
-            piece.withdraw()
-            try:
-                with slot.aside():
-                    yield
-            finally:  # also where the model failed: planning goes on without it
-                piece = self._progress.begin(STAGE)
+            with piece.aside(), slot.aside():
+                yield
 
-        try:
+        with self._progress.stage(STAGE) as piece, effort.noticed(piece.advance):
             return self._planner.plan(dataclasses.replace(request, budget=dataclasses.replace(request.budget, aside=aside)))
-        finally:
-            piece.done()

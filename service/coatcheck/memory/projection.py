@@ -2,13 +2,17 @@
 
 A projection is current while its content version is equal: the version covers the embedded text and everything of the context
 that went into the point. So a readiness check compares versions, never the mere existence of a row.
+
+The stage ``project`` moves with each step: what was read, each point that was built, what was written. While the embedder or a core
+is waited for it is aside, since both are watched where they work: a machine may be slow for as long as it likes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -21,15 +25,21 @@ from coatcheck.index.passages import dense_worthy, split
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.context import lexical_context
 from coatcheck.memory.recording import Projected, owe
+from coatcheck.models.batching import batches_of
 from coatcheck.ops.faults import reach_async
+from coatcheck.ops.progress import Piece
 from coatcheck.store import projections, segment_contexts, segments, sessions
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.projections import ProjectionRow
 from coatcheck.store.segment_contexts import SegmentContext
 from coatcheck.store.segments import StoredSegment
 
-SLICE = 64
-"""Segments projected at a time: bounds memory for a window of thousands."""
+STAGE = "project"
+READ_SEGMENTS = 64
+"""Segments read at a time: bounds memory for a window of thousands."""
+SLICE_CHARS = 64_000
+"""Of their text, what is embedded, built and written at a time: the points of a slice take many times its text, and the longest
+segments are hundreds of times the usual ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +69,34 @@ class Projector:
         rows: list[ProjectionRow] = []
         replaces: dict[str, str | None] = {}
         lexical_only = 0
-        for start in range(0, len(sha256s), SLICE):
-            async with self._parts.working.of(scope.tenant_id):
-                sources = await self._outstanding(scope, session, sha256s[start : start + SLICE])
-            if sources:
-                points = await self._points(scope, session, sources)
-                await reach_async("before-upsert")
-                async with self._parts.working.of(scope.tenant_id):
-                    still_ours()
-                    self._parts.disk.require_room()
-                    await self._parts.index.upsert(scope, [point for group in points for point in group])
-                    await self._parts.index.delete_points(scope, _left_over(scope, sources, points))
-                await reach_async("after-upsert")
-                self._parts.progress.advance("project")
-                lexical_only += sum(1 for group in points if all(point.dense is None for point in group))
-                rows += [self._row(session, source, len(group)) for source, group in zip(sources, points, strict=True)]
-                replaces |= {s.sha256: s.recorded.content_version if s.recorded else None for s in sources}
+        with self._parts.progress.stage(STAGE) as piece:
+            for start in range(0, len(sha256s), READ_SEGMENTS):
+                async with self._core(scope, piece):
+                    outstanding = await self._outstanding(scope, session, sha256s[start : start + READ_SEGMENTS])
+                piece.advance()
+                for sources in _slices(outstanding):
+                    points = await self._points(scope, session, sources, piece)
+                    await reach_async("before-upsert")
+                    async with self._core(scope, piece):
+                        still_ours()
+                        self._parts.disk.require_room()
+                        await self._parts.index.upsert(scope, [point for group in points for point in group])
+                        piece.advance()
+                        await self._parts.index.delete_points(scope, _left_over(scope, sources, points))
+                    await reach_async("after-upsert")
+                    piece.advance()
+                    lexical_only += sum(1 for group in points if all(point.dense is None for point in group))
+                    rows += [self._row(session, source, len(group)) for source, group in zip(sources, points, strict=True)]
+                    replaces |= {s.sha256: s.recorded.content_version if s.recorded else None for s in sources}
         return Projected(tuple(rows), replaces, lexical_only)
+
+    @asynccontextmanager
+    async def _core(self, scope: TenantScope, piece: Piece) -> AsyncIterator[None]:
+        """A slot to work in; who waits for its turn stands still no more than those who work before it."""
+        async with AsyncExitStack() as held:
+            with piece.aside():
+                await held.enter_async_context(self._parts.working.of(scope.tenant_id))
+            yield
 
     async def remove(self, scope: TenantScope, session_id: UUID, rows: Sequence[ProjectionRow]) -> None:
         """As ``remove_points``, of these projections."""
@@ -115,20 +136,27 @@ class Projector:
 
         return await self._parts.database.work(scope, work)
 
-    async def _points(self, scope: TenantScope, session: Session, sources: Sequence[_Source]) -> list[list[IndexPoint]]:
+    async def _points(
+        self, scope: TenantScope, session: Session, sources: Sequence[_Source], piece: Piece
+    ) -> list[list[IndexPoint]]:
         texts = [scalar_text(_embedded_text(source.stored)) for source in sources]
-        spans = await self._spans(scope, texts)
-        pieces = [text[span.start : span.end] for text, group in zip(texts, spans, strict=True) for span in group]
-        vectors = iter(await self._vectors(scope, pieces))
+        with piece.aside():
+            spans = await self._spans(scope, texts)
+            passages = [text[span.start : span.end] for text, group in zip(texts, spans, strict=True) for span in group]
+            vectors = iter(await self._vectors(scope, passages))
+
+        def point(source: _Source, text: str, span: PassageSpan) -> IndexPoint:
+            built = self._point(scope, session, source, text[span.start : span.end], span, next(vectors))
+            piece.advance()
+            return built
 
         def build() -> list[list[IndexPoint]]:
             return [
-                [self._point(scope, session, source, text[span.start : span.end], span, next(vectors)) for span in group]
-                for source, text, group in zip(sources, texts, spans, strict=True)
+                [point(source, text, span) for span in group] for source, text, group in zip(sources, texts, spans, strict=True)
             ]
 
         # The lexical analysis of a slice takes a tenth of a second: beside the event loop.
-        async with self._parts.working.of(scope.tenant_id):
+        async with self._core(scope, piece):
             return await asyncio.to_thread(build)
 
     async def _spans(self, scope: TenantScope, texts: Sequence[str]) -> list[list[PassageSpan]]:
@@ -183,6 +211,12 @@ class Projector:
             context_manifest_id=source.context.manifest_id,
             context_ordinal=source.context.ordinal,
         )
+
+
+def _slices(sources: Sequence[_Source]) -> list[list[_Source]]:
+    texts = [_embedded_text(source.stored) for source in sources]
+    cut = batches_of(texts, range(len(texts)), lambda: SLICE_CHARS, READ_SEGMENTS)
+    return [[sources[position] for position in positions] for positions in cut]
 
 
 def _left_over(scope: TenantScope, sources: Sequence[_Source], points: Sequence[Sequence[IndexPoint]]) -> list[UUID]:

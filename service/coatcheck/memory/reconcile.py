@@ -186,8 +186,7 @@ class Reconciler:
         if session is None or session.erased_at is not None:
             raise Erased
         shas = await self._parts.database.work(scope, lambda tx: _named(tx, item))
-        with self._parts.progress.stage("project"):
-            projected = await self._projector.project(scope, session, shas)
+        projected = await self._projector.project(scope, session, shas)
 
         async def recorded(tx: WorkerTransaction) -> set[str] | None:
             await sessions.lock(tx, item.session_id)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coatcheck.domain.errors import StageUnavailable
+from coatcheck.models.lazily import loading
 from coatcheck.models.native import native
 from coatcheck.models.one_by_one import OneByOne
 from coatcheck.models.packaged import BGE_SMALL, file_sha256
@@ -81,7 +82,8 @@ class FastembedEmbedder:
     def _model(self) -> _Loaded:
         with self._lock:
             if self._loaded is None:
-                self._loaded = _load(self._load)
+                with loading():
+                    self._loaded = _load(self._load)
             return self._loaded
 
 

@@ -23,6 +23,7 @@ from coatcheck.domain.errors import CoatcheckError, Overloaded, StageUnavailable
 from coatcheck.domain.ports import Embedder
 from coatcheck.domain.scopes import TenantScope
 from coatcheck.models.batching import batches_of, together
+from coatcheck.models.lazily import loading_seen
 from coatcheck.models.native import native
 from coatcheck.ops.progress import Piece, ProgressBoard
 from coatcheck.ops.turns import Turns
@@ -263,7 +264,7 @@ class EmbeddingLanes:
     def _finish(self, job: _Job) -> None:
         started = time.monotonic()
         try:
-            with native(STAGE):
+            with native(STAGE), loading_seen(lambda: self._progress.loading(STAGE)):
                 result = job.work()
         except BaseException as error:  # SystemExit and its like too: neither this thread's end nor the process's
             self._charge(job, time.monotonic() - started)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Generic, TypeVar
 
 import structlog
@@ -19,6 +21,26 @@ _FOR_GOOD = (StageUnfit, GpuUnfit, RefusedToStart)
 """What is wrong with the files or the settings, which are read at the start: no try finds others."""
 
 log = structlog.get_logger(__name__)
+
+_around_loading: ContextVar[Callable[[], AbstractContextManager[None]]] = ContextVar("around_loading", default=nullcontext)
+
+
+@contextmanager
+def loading_seen(around: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+    """Whatever is loaded within this, in this thread, is loaded within ``around()``.
+
+    The context's, since the model that loads lies several calls below the worker that knows the board.
+    """
+    token = _around_loading.set(around)
+    try:
+        yield
+    finally:
+        _around_loading.reset(token)
+
+
+def loading() -> AbstractContextManager[None]:
+    """Entered by whoever loads a model."""
+    return _around_loading.get()()
 
 
 class Lazily(Generic[M]):
@@ -44,7 +66,8 @@ class Lazily(Generic[M]):
         ):
             raise type(self._failure)(self._failure.detail)
         try:
-            self._model = self._load()
+            with loading():
+                self._model = self._load()
         except Exception as error:
             detail = error.detail if isinstance(error, CoatcheckError) else f"The model of the stage {self._stage} does not load."
             self._failure = (StageUnfit if _is_for_good(error) else StageFailed)(detail)

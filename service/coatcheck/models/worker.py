@@ -20,6 +20,7 @@ from typing import Generic, TypeVar
 from uuid import UUID
 
 from coatcheck.domain.errors import CoatcheckError, Overloaded, StageFailed, StageUnavailable
+from coatcheck.models.lazily import loading_seen
 from coatcheck.models.native import native
 from coatcheck.ops.progress import Piece, ProgressBoard
 from coatcheck.ops.turns import Turns
@@ -247,7 +248,7 @@ class ModelWorker(Generic[I, O]):
         failure: CoatcheckError | None = None
         started = time.monotonic()
         try:
-            with native(self.stage):
+            with native(self.stage), loading_seen(lambda: self._progress.loading(self.stage)):
                 self._work_on(job)
         except CoatcheckError as error:
             failure = error

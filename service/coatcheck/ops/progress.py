@@ -2,7 +2,7 @@
 
 A stage is *vital* (plan, persist, project, the event loop) or *optional* (each model stage). It is *stuck* when its oldest
 piece in flight has outlived the stage's limit and nothing was completed or advanced within the limit either: a slow stage
-that moves is not stuck, whatever its backlog.
+that moves is not stuck, whatever its backlog; and one whose model is being loaded stands no more still than its disk does.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 EVENT_LOOP = "event-loop"
+LOADING_LIMIT_S = 300.0
+"""Gigabytes from a cold disk on a busy machine; what takes longer than that has come to a stop."""
 RERANK_LIMIT_S = 10.0
 """Some thirty times what one takes: while the stage stands still, recalls need not each wait to learn it."""
 
@@ -41,6 +43,8 @@ class StageReport:
     stuck: bool
     failing: bool
     """Whether what the stage tried last has failed."""
+    loading: bool
+    """Whether its model is still being loaded although the stage's limit has passed: not stuck, and nothing new is taken on."""
 
 
 def standard_stages(limit_s: float) -> tuple[Stage, ...]:
@@ -60,6 +64,7 @@ class _Ledger:
     completions: int = 0
     completed_at: float | None = None
     failing: bool = False
+    loading_since: list[float] = field(default_factory=list)
 
 
 class Piece:
@@ -75,6 +80,15 @@ class Piece:
     def advance(self) -> None:
         """Says that this piece moved on: one of its slices is done."""
         self._board.advance(self._stage)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """For a piece that waits for what is watched elsewhere: it is in flight again after that, and young."""
+        self.withdraw()
+        try:
+            yield
+        finally:
+            self._number = self._board.begin(self._stage)._number
 
     def failed(self) -> None:
         """Says that the stage failed at it; the stage counts as failing until something advances."""
@@ -114,6 +128,19 @@ class ProgressBoard:
             self._ledgers[name].started[number] = self._monotonic()
         return Piece(self, name, number)
 
+    @contextmanager
+    def loading(self, name: str) -> Iterator[None]:
+        """For as long as the stage's model is being loaded; the stage has its whole limit for its work after that."""
+        began = self._monotonic()
+        with self._lock:
+            self._ledgers[name].loading_since.append(began)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._ledgers[name].loading_since.remove(began)
+                self._ledgers[name].moved_at = self._monotonic()
+
     def advance(self, name: str) -> None:
         """Says that some piece of the stage moved on."""
         with self._lock:
@@ -137,9 +164,10 @@ class ProgressBoard:
                 ledger.moved_at = ledger.completed_at = self._monotonic()
 
     def accepts(self, name: str) -> bool:
-        """Whether the stage takes new work: a stuck one does not."""
+        """Whether the stage takes new work: a stuck one does not, nor one that has been loading for as long."""
         with self._lock:
-            return not self._report(self._ledgers[name]).stuck
+            report = self._report(self._ledgers[name])
+        return not report.stuck and not report.loading
 
     def reports(self) -> tuple[StageReport, ...]:
         with self._lock:
@@ -149,6 +177,10 @@ class ProgressBoard:
         """The names of the stuck stages of one kind."""
         return tuple(report.name for report in self.reports() if report.stuck and report.vital is vital)
 
+    def loading_long(self) -> tuple[str, ...]:
+        """The names of the stages that take nothing on because their models are still being loaded."""
+        return tuple(report.name for report in self.reports() if report.loading)
+
     def failing(self) -> tuple[str, ...]:
         """The names of the stages that failed at what they tried last."""
         return tuple(report.name for report in self.reports() if report.failing)
@@ -157,6 +189,8 @@ class ProgressBoard:
         now = self._monotonic()
         oldest = next(iter(ledger.started.values()), None)
         limit = ledger.stage.limit_s
+        still = oldest is not None and now - oldest > limit and now - ledger.moved_at > limit
+        loads = bool(ledger.loading_since) and now - ledger.loading_since[0] <= max(limit, LOADING_LIMIT_S)
         return StageReport(
             name=ledger.stage.name,
             vital=ledger.stage.vital,
@@ -164,6 +198,7 @@ class ProgressBoard:
             oldest_age_s=None if oldest is None else now - oldest,
             completions=ledger.completions,
             last_completion_age_s=None if ledger.completed_at is None else now - ledger.completed_at,
-            stuck=oldest is not None and now - oldest > limit and now - ledger.moved_at > limit,
+            stuck=still and not loads,
             failing=ledger.failing,
+            loading=still and loads,
         )

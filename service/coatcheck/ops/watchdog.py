@@ -3,8 +3,8 @@
 A stuck vital stage fails ``/livez`` at once (the probe reads the board) and every thread's stack goes to stderr; when it is still
 stuck after the grace, the stacks go there again (the same place twice is where it stands) and the process exits, so that whoever
 supervises it starts another. A stuck optional stage,
-whose callers were answered at their deadlines, is dumped once and never ends the process. Stacks name files and functions,
-never values.
+whose callers were answered at their deadlines, is dumped once and never ends the process; one whose model is only being loaded is
+named in the log and no more. Stacks name files and functions, never values.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ class Watchdog:
         self._beat: Piece | None = None
         self._stuck_since: float | None = None
         self._reported: frozenset[str] = frozenset()
+        self._loading: frozenset[str] = frozenset()
 
     def start(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """Watches the board, and the loop, where the host has one, as its vital stage ``event-loop``."""
@@ -79,6 +80,7 @@ class Watchdog:
     def look(self) -> None:
         """One look at the board."""
         self._look_at_optional(frozenset(self._board.stuck(vital=False)))
+        self._look_at_loading(frozenset(self._board.loading_long()))
         stuck = self._board.stuck(vital=True)
         now = self._monotonic()
         if not stuck:
@@ -103,6 +105,12 @@ class Watchdog:
         if fresh:
             log.warning("optional stage stuck", stages=sorted(fresh))
             self._dump()
+
+    def _look_at_loading(self, loading: frozenset[str]) -> None:
+        fresh = loading - self._loading
+        self._loading = loading
+        if fresh:
+            log.info("model still loading", stages=sorted(fresh))
 
     def _beat_loop(self) -> None:
         """Asks the loop to run a callback; the piece stays in flight until it has."""
