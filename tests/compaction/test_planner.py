@@ -257,13 +257,13 @@ def _planner(redactor: Redactor, **models: object) -> Planner:
     return Planner(redactor, **models)  # type: ignore[arg-type]
 
 
-def test_without_models_everything_is_kept_and_the_warning_has_numbers(planner: Planner) -> None:
+def test_without_models_everything_is_kept_and_nothing_is_amiss(planner: Planner) -> None:
+    """Nobody asked for them; a stage that somebody asked for and that is not there is warned of (tests/contract)."""
     plan = planner.plan(request([user(prose(60)), assistant(prose(50)), user("It is /etc/hosts that matters.")]))
 
     assert {entry.decision.reason for entry in plan.entries} == {"router:unavailable", "protected:path"}
     assert (plan.counts.keep, plan.counts.compress, plan.counts.drop) == (plan.counts.segments, 0, 0)
-    details = [w.detail for w in plan.warnings]
-    assert f"router: model not installed; {plan.counts.segments - 1} segments kept" in details
+    assert not plan.warnings
 
 
 def test_protected_text_never_reaches_a_model(redactor: Redactor) -> None:

@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
 from coatcheck.ops.progress import EVENT_LOOP, ProgressBoard, Stage, standard_stages
@@ -31,6 +32,12 @@ class Outcome:
 
     def dump(self) -> None:
         self.dumps += 1
+
+
+@pytest.fixture(autouse=True)
+def _every_level_is_logged() -> None:
+    """Whatever an app that ran in this process before was set to."""
+    structlog.reset_defaults()
 
 
 @pytest.fixture
