@@ -322,6 +322,18 @@ def test_a_session_is_found_by_name(network: Network, call: Caller) -> None:
     assert network.asked[0].url.params["name"] == "checkout/42"
 
 
+def test_a_session_of_another_name_is_never_taken_for_it(network: Network, call: Caller) -> None:
+    """An older service does not know the parameter and lists all sessions: what is erased by a name must have it."""
+    session = {
+        "session_id": ID, "name": "another", "owner_id": ID, "visibility": "personal", "participants": [],
+        "created_at": "2026-11-18T06:52:11Z", "manifests": 1, "segments": 2,
+    }  # fmt: skip
+    network.script = [ok({"sessions": [session], "next_page_token": None}), problem("not-found", 404)]
+
+    with pytest.raises(NotFound):
+        call("session", "checkout/42")
+
+
 def test_an_unknown_session_is_answered_by_the_service(network: Network, call: Caller) -> None:
     network.script = [ok({"sessions": [], "next_page_token": None}), problem("not-found", 404)]
 

@@ -149,7 +149,8 @@ def session(name_or_id: UUID | str) -> Flow[SessionOut]:
         session_id = UUID(str(name_or_id))
     except ValueError:
         for candidate in (yield from session_page(name=str(name_or_id))).sessions:
-            return candidate
+            if candidate.name == name_or_id:  # a service that does not know the parameter names others too
+                return candidate
         # Asked for by a name that is no id, the service answers in its own words that there is nothing here.
         session_id = UUID(int=0)
     return (yield from read(Send("GET", f"/v1/sessions/{session_id}"), SessionOut))
