@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
+from typing import Any
 
 import pytest
 
 from coatcheck.store.database import Database
 from tests.postgres import Postgres, running_postgres
 from tests.tenants import Tenancy, new_tenancy
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What the collection has made stays to the end: looking through its million objects for garbage costs a second each time."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, Any, Any]:
+    """A report with a lone surrogate in it cannot be sent by a worker process, and would end the whole run in place of one test."""
+    return _sendable((yield))
+
+
+def _sendable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_sendable(key): _sendable(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_sendable, value))
+    return value
 
 
 @pytest.fixture(scope="session", autouse=True)

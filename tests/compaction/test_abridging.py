@@ -118,8 +118,8 @@ def test_what_the_guard_asks_for_may_not_go(held: str) -> None:
 )
 def test_it_is_linear(unit: str) -> None:
     text = unit * (60_000 // len(unit)) + " the end"
-    started = time.process_time()
+    started = time.thread_time()
 
     _without_small_words(text)
 
-    assert time.process_time() - started < 10
+    assert time.thread_time() - started < 10

@@ -116,8 +116,8 @@ def test_generated_edits_that_turn_a_sentence_are_objected_to_and_the_sentence_i
 @pytest.mark.parametrize("unit", ["a ", "not ", "不", "1 ", "a. ", "8443 and ", "A-", "? "])
 def test_the_guard_is_linear_in_its_passage(unit: str) -> None:
     passage = unit * (40_000 // len(unit))
-    started = time.process_time()
+    started = time.thread_time()
 
     objection(passage, "The service listens on 8443 and Alice owns it, a not 不.")
 
-    assert time.process_time() - started < 5
+    assert time.thread_time() - started < 5

@@ -201,8 +201,8 @@ def test_what_is_accepted_has_the_facts_of_its_source_in_their_order(text: str, 
 )
 def test_the_guard_is_linear(unit: str) -> None:
     text = unit * (100_000 // len(unit))
-    started = time.process_time()
+    started = time.thread_time()
 
     survives(text, text[:-10])
 
-    assert time.process_time() - started < 5
+    assert time.thread_time() - started < 5

@@ -141,11 +141,11 @@ def test_fifty_equal_results_are_fifty_entries_of_one_segment(planner: Planner) 
 
 def test_a_message_of_five_megabytes_is_planned_in_bounded_time(planner: Planner) -> None:
     messages: list[JsonValue] = [user(((prose(400) + "\n") * 300)[:5_000_000])]
-    started = time.process_time()
+    started = time.thread_time()
 
     plan = planner.plan(request(messages))
 
-    assert time.process_time() - started < 20
+    assert time.thread_time() - started < 20
     assert window.rebuild(plan.entries, text_of(plan))[1] == messages
 
 

@@ -97,8 +97,8 @@ def test_plain_prose_is_left_to_the_router(text: str) -> None:
 @pytest.mark.parametrize("unit", ["a", "/", "-", ".", ":", "_", "0", "a.", "a:", "@a", "$ ", " at", "0:", "v1", "([", "é", "\n"])
 def test_no_pattern_is_slow_on_repetition(unit: str) -> None:
     text = unit * (200_000 // len(unit))
-    started = time.process_time()
+    started = time.thread_time()
 
     protect("user", PartKind.TEXT, text)
 
-    assert time.process_time() - started < 2
+    assert time.thread_time() - started < 2

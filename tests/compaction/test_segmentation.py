@@ -136,11 +136,11 @@ def test_code_between_fences_is_not_cut_where_a_fence_is_at_hand() -> None:
 )
 def test_five_megabytes_take_about_a_second_whatever_they_are(unit: str) -> None:
     text = unit * (5_000_000 // len(unit))
-    started = time.process_time()
+    started = time.thread_time()
 
     segments = split(text)
 
-    assert time.process_time() - started < 6
+    assert time.thread_time() - started < 6
     assert "".join(segments) == text
 
 

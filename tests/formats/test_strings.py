@@ -56,10 +56,10 @@ def test_only_binary_media_are_blobs_at_no_known_place(value: str, expected: str
     "value", ["A" * 2_000_000 + "!", "A\n" * 1_000_000 + "!", "data:a/b" + ";a=b" * 500_000, "A" + "=" * 2_000_000]
 )
 def test_long_strings_are_judged_in_linear_time(value: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
 
     class_of(value)
     is_base64(value)
     is_label(value)
 
-    assert time.process_time() - started < 5.0
+    assert time.thread_time() - started < 5.0

