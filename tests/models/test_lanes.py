@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import os
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import ClassVar
 from uuid import UUID
 
 import pytest
@@ -15,7 +18,7 @@ import pytest
 from coatcheck.domain.errors import Overloaded, StageUnavailable
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.models.hashing import HashingEmbedder
-from coatcheck.models.lanes import BATCH_CHARS, EmbeddingLanes
+from coatcheck.models.lanes import BATCH_CHARS, INGEST_NICENESS, EmbeddingLanes
 from coatcheck.ops.progress import ProgressBoard, standard_stages
 
 TENANT = tenant_scope(UUID(int=1))
@@ -369,6 +372,39 @@ async def test_while_somebody_asks_one_of_two_workers_is_kept_for_queries() -> N
 
         assert await query == HashingEmbedder().embed_query("beta")
         assert len(await ingest) == 4
+
+
+async def test_the_second_of_two_workers_takes_a_query_while_the_first_is_at_work() -> None:
+    embedder = TwoAtATime()
+    async with lanes_over(embedder) as lanes:
+        queries = [asyncio.create_task(lanes.embed_query(OTHER, text)) for text in ("alpha", "beta", "gamma")]
+
+        await until(lambda: embedder.waiting == 2)
+        embedder.leave.release(100)
+
+        assert await asyncio.gather(*queries) == [HashingEmbedder().embed_query(text) for text in ("alpha", "beta", "gamma")]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have a priority of their own on Linux alone")
+async def test_ingest_gives_way_to_those_who_wait_for_an_answer() -> None:
+    class Noting(HashingEmbedder):
+        threads = 2
+        niceness: ClassVar[dict[str, int]] = {}
+
+        def embed_passages(self, texts: Sequence[str]) -> list[list[float]]:
+            self.niceness["passages"] = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+            return HashingEmbedder().embed_passages(texts)
+
+        def embed_query(self, text: str) -> list[float]:
+            self.niceness["query"] = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+            return super().embed_query(text)
+
+    async with lanes_over(Noting()) as lanes:
+        await lanes.embed_query(OTHER, "alpha")
+        await lanes.embed_passages(TENANT, ["a"])
+
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert Noting.niceness == {"query": own, "passages": min(19, own + INGEST_NICENESS)}
 
 
 async def test_a_failing_batch_ends_its_call_and_what_stays_in_work_of_it_is_still_reported() -> None:

@@ -1,14 +1,18 @@
 """The embedder behind worker threads: queries pass ahead of ingest, work waits in a bounded queue, nothing waits for ever.
 
-There are as many workers as the embedder has threads, so that none of these waits for another one's text; while somebody asks, one
-of several is kept for queries. A call for many texts becomes small batches, one for each worker in the queue at a time: so calls
-take turns, a query waits for one small batch at most, and a caller that leaves takes its rest along. Within a lane tenants take
-turns, however many calls each has; and queries that never end pass ahead of a waiting batch ``QUERIES_IN_A_ROW`` times, no more.
+There are as many workers as the embedder has threads, so that none of these waits for another one's text. The first of several is
+for queries, and takes ingest while nobody asks; the others are for ingest, ask the machine for less than those who wait for an
+answer, and take queries while the first is at work. A call for many texts becomes small batches, one for each worker in the queue
+at a time: so calls take turns, a query waits for one small batch at most, and a caller that leaves takes its rest along. Within a
+lane tenants take turns, however many calls each has; and queries that never end pass ahead of a waiting batch ``QUERIES_IN_A_ROW``
+times, no more.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -41,6 +45,8 @@ QUERIES_IN_A_ROW = 4
 LOOK_S = 0.5
 """How often a worker that is kept for queries looks whether anybody still asks."""
 CLOSE_LIMIT_S = 10.0
+INGEST_NICENESS = 5
+"""A third of the weight of a thread that somebody waits for, where both want the same core."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -89,17 +95,16 @@ class EmbeddingLanes:
         self._batch_limit_s = batch_limit_s
         # Entered by itself: a thread that is ended within the condition's own, which is Python, would leave it locked.
         self._lock = threading.RLock()
-        self._condition = threading.Condition(self._lock)
+        self._for_first, self._for_others = threading.Condition(self._lock), threading.Condition(self._lock)
         self._waiting = {lane: Turns[_Job]() for lane in _Lane}
         self._worked = worked
         self._calls = 0
         self._closed = False
         self._in_work: list[Piece] = []
         """Once for each batch that a worker works on."""
-        self._ingesting = 0
-        """How many of those are no queries."""
         self._passed = 0
         """How many queries began in a row while ingest waited."""
+        self._first_works = False
         self._left_behind: set[Piece] = set()
         """Of those, the ones whose caller has left: a piece ends when the model lets go of it."""
         self._asked_at = -ASKED_RECENTLY_S
@@ -125,7 +130,8 @@ class EmbeddingLanes:
         with self._lock:
             self._closed = True
             left = [job for waiting in self._waiting.values() for job in waiting.clear()]
-            self._condition.notify_all()
+            self._for_first.notify_all()
+            self._for_others.notify_all()
         for job in left:
             if job.future.set_running_or_notify_cancel():
                 job.future.set_exception(StageUnavailable("The service is shutting down."))
@@ -199,7 +205,7 @@ class EmbeddingLanes:
             job = _Job(lane, scope.tenant_id, piece, work)
             self._waiting[lane].put(scope.tenant_id, job)
             self._man()
-            self._condition.notify()
+            self._wake()
         try:
             found: R = await asyncio.wait_for(asyncio.wrap_future(job.future), limit_s)
         except TimeoutError as error:
@@ -214,49 +220,60 @@ class EmbeddingLanes:
             if job.future.cancelled():
                 self._waiting[job.lane].discard(job.tenant_id, job)
 
+    def _wake(self) -> None:
+        """One worker of each kind looks whether there is something for it. With the lock held."""
+        self._for_first.notify()
+        self._for_others.notify()
+
     def _man(self) -> None:
         """Starts what workers there are to be, also for one that something ended from outside. With the lock held."""
-        self._workers = [worker for worker in self._workers if worker.is_alive()]
-        while len(self._workers) < self._embedder.threads:
-            worker = threading.Thread(target=self._run, name="embedding", daemon=True)
+        for position in range(self._embedder.threads):
+            if position < len(self._workers) and self._workers[position].is_alive():
+                continue
+            worker = threading.Thread(target=self._run, args=(position == 0,), name="embedding", daemon=True)
             worker.start()
-            self._workers.append(worker)
+            self._workers[position : position + 1] = [worker]
 
-    def _run(self) -> None:
-        while (job := self._next()) is not None:
-            # False for a caller that has left: a cancelled or late one waits for nothing any more.
-            if job.future.set_running_or_notify_cancel():
-                self._finish(job)
-            with self._lock:
-                self._ingesting -= job.lane is _Lane.INGEST
-                self._condition.notify()
-                self._in_work.remove(job.piece)
-                if job.piece in self._left_behind and job.piece not in self._in_work:
-                    self._left_behind.discard(job.piece)
-                    job.piece.done()
+    def _run(self, is_first: bool) -> None:
+        if not is_first:
+            _give_way()
+        while (job := self._next(is_first)) is not None:
+            try:
+                # False for a caller that has left: a cancelled or late one waits for nothing any more.
+                if job.future.set_running_or_notify_cancel():
+                    self._finish(job)
+            finally:
+                self._let_go(job, is_first)
 
-    def _next(self) -> _Job | None:
+    def _next(self, is_first: bool) -> _Job | None:
         with self._lock:
-            while not self._closed and not self._is_due():
-                self._condition.wait(LOOK_S if self._waiting[_Lane.INGEST] else None)
-            first, then = (_Lane.INGEST, _Lane.QUERY) if self._is_ingests_turn() else (_Lane.QUERY, _Lane.INGEST)
-            job = self._waiting[first].take() or self._waiting[then].take()
+            while (job := self._take(is_first)) is None and not self._closed:
+                looks_again = self._waiting[_Lane.INGEST]
+                (self._for_first if is_first else self._for_others).wait(LOOK_S if looks_again else None)
             if job is not None:
-                self._ingesting += job.lane is _Lane.INGEST
                 self._passed = self._passed + 1 if job.lane is _Lane.QUERY and self._waiting[_Lane.INGEST] else 0
                 self._in_work.append(job.piece)
+                self._first_works |= is_first
+                self._for_others.notify()  # the next query, if there is one, is theirs
             return job
 
-    def _is_due(self) -> bool:
-        """Whether the next job may begin: ingest leaves a worker to who asks, where there are several."""
-        return bool(self._waiting[_Lane.QUERY]) or self._may_ingest()
+    def _take(self, is_first: bool) -> _Job | None:
+        """The next job for this worker. With the lock held."""
+        query, ingest = self._waiting[_Lane.QUERY], self._waiting[_Lane.INGEST]
+        may_query = is_first or self._first_works
+        may_ingest = not is_first or self._embedder.threads == 1 or not self._is_asked()
+        if may_query and query and not (may_ingest and ingest and self._passed >= QUERIES_IN_A_ROW):
+            return query.take()
+        return ingest.take() if may_ingest else None
 
-    def _may_ingest(self) -> bool:
-        most = max(1, self._embedder.threads - self._is_asked())
-        return bool(self._waiting[_Lane.INGEST]) and self._ingesting < most
-
-    def _is_ingests_turn(self) -> bool:
-        return self._passed >= QUERIES_IN_A_ROW and self._may_ingest()
+    def _let_go(self, job: _Job, is_first: bool) -> None:
+        with self._lock:
+            self._first_works &= not is_first
+            self._in_work.remove(job.piece)
+            if job.piece in self._left_behind and job.piece not in self._in_work:
+                self._left_behind.discard(job.piece)
+                job.piece.done()
+            self._wake()
 
     def _is_asked(self) -> bool:
         return time.monotonic() - self._asked_at < ASKED_RECENTLY_S
@@ -279,3 +296,10 @@ class EmbeddingLanes:
 
     def _charge(self, job: _Job, seconds: float) -> None:
         self._worked(job.tenant_id, seconds / self._embedder.threads)
+
+
+def _give_way() -> None:
+    """For this thread, where threads have a priority of their own; it cannot be taken back."""
+    if sys.platform == "linux":
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, min(19, os.getpriority(os.PRIO_PROCESS, thread) + INGEST_NICENESS))
