@@ -59,6 +59,19 @@ READS_WEIGHTS = {
     "models.torch_runtime",
 }
 """Who may use torch, whose own reader takes pickles: they have weights read from safetensors alone, by the libraries."""
+SERVES = ("api.", "identity.", "memory.")
+MAY_REMEMBER = {
+    # Made for one request.
+    "api.edge._Answer.status", "api.edge._Body._patience_s", "api.edge._Body._whole", "api.rights.Rights._asked.context",
+    "api.rights.Rights._verified_at", "memory.export_lines.Lines._runs", "memory.transfer._Section.is_over",
+    # The service's own, and of nobody.
+    "api.gate.Gate.closed_at", "api.gate.Gate.draining", "api.gate.Gate.in_flight", "api.mcp.McpDoor._app",
+    "api.mcp.McpDoor._running", "api.probes.RecentReadiness._last", "memory.erasing.Eraser._parts.standing.erased",
+    "memory.offboarding.Offboarding._parts.standing.erased", "memory.startup.Startup._parts.standing.building",
+    # By tenant.
+    "memory.limits.Limiter._known[tenant_id].read_at",
+}  # fmt: skip
+"""Attributes that are set after their object was made. Anything else that serves requests is used by all of them at once."""
 EXECUTES = {"eval", "exec", "compile", "__import__"}
 LOADS_YAML = {"load", "load_all", "unsafe_load", "full_load"}
 SETS_UP = {"store.roles", "store.embedded", "store.migrate"}
@@ -106,6 +119,18 @@ def made_in_functions(module: Module) -> Iterator[str]:
                 yield from (ast.unparse(part) for part in ast.walk(node) if isinstance(part, ast.FormattedValue | ast.BinOp))
 
 
+def remembered(module: Module) -> Iterator[str]:
+    """The attributes of ``self`` that a method sets which does not make the object; context variables and globals too."""
+    for kind in (node for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)):
+        for method in (node for node in kind.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
+            if method.name not in ("__init__", "__post_init__"):
+                stored = (node for node in ast.walk(method) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store))
+                named = (ast.unparse(node) for node in stored)
+                yield from (f"{module.name}.{kind.name}.{name[5:]}" for name in named if name.startswith("self."))
+    yield from (f"{module.name}.{name}" for node in ast.walk(module.tree) if isinstance(node, ast.Global) for name in node.names)
+    yield from (f"{module.name}.ContextVar" for _ in calls(module, "ContextVar", "local"))
+
+
 def keywords(module: Module, name: str) -> Iterator[str]:
     for node in ast.walk(module.tree):
         if isinstance(node, ast.keyword) and node.arg == name:
@@ -125,6 +150,23 @@ def test_T08_what_names_a_table_or_a_column_stands_in_the_source(source: str) ->
     assert making <= SETS_UP | {"store.bulk"}
     assert bulk_in_functions == []
     assert list(made_in_functions(Module.of(f"def f(name):\n    {source}")))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "class A:\n    async def f(self, context):\n        self._context = context",
+        "class A:\n    def f(self):\n        self._asked.tenant, self.n = 1, 2",
+        "class A:\n    def f(self):\n        with self.slot() as self._held:\n            self.n += 1",
+        "def f():\n    global tenant",
+        "current = contextvars.ContextVar('current')",
+    ],
+)
+def test_T17_what_serves_requests_keeps_nothing_of_one_where_another_finds_it(source: str) -> None:
+    serving = [m for m in MODULES if m.name.startswith(SERVES)]
+
+    assert {kept for m in serving for kept in remembered(m)} == MAY_REMEMBER
+    assert len(list(remembered(Module.of(source)))) >= 1
 
 
 @pytest.mark.parametrize("source", ["import httpx", "from urllib.request import urlopen", "def f():\n    import socket"])
