@@ -17,16 +17,9 @@ from coatcheck.memory.readiness import ReadinessReport
 from coatcheck.ops.metrics import Metrics
 from coatcheck.ops.progress import ProgressBoard, Stage, standard_stages
 from tests.api.bench import Bench
+from tests.clocks import Clock
 
 READY = ReadinessReport(True, False, {"postgresql": "ok", "index": "ok"}, {"fsync": "on"}, 0.0, 0, 0, 1)
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

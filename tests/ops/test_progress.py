@@ -7,16 +7,7 @@ import threading
 import pytest
 
 from coatcheck.ops.progress import LOADING_LIMIT_S, ProgressBoard, Stage, standard_stages
-
-
-class Clock:
-    """A monotonic clock that the test moves."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.clocks import Clock
 
 
 @pytest.fixture

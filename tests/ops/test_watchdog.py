@@ -13,14 +13,7 @@ from structlog.testing import capture_logs
 
 from coatcheck.ops.progress import EVENT_LOOP, ProgressBoard, Stage, standard_stages
 from coatcheck.ops.watchdog import EXIT_STUCK, Watchdog
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.clocks import Clock
 
 
 class Outcome:
