@@ -9,6 +9,7 @@ import os
 import resource
 import subprocess
 import sys
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from uuid import UUID
 
@@ -230,6 +231,35 @@ def test_a_table_on_a_terminal_cuts_no_id_and_no_word_of_a_long_cell(monkeypatch
 
     assert all(id in shown.getvalue() for id in ids)
     assert all(operation in shown.getvalue() for operation in operations)
+
+
+def test_a_piped_table_is_a_header_and_whole_lines_aligned(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    at = datetime(2026, 11, 30, 21, 40, 12, 345_678, timezone(timedelta(hours=2)))
+
+    output.table(("at", "name", "what"), [[at, "短い", ["recall", "read"]], [None, "two\nlines\t", "x" * 90]])
+
+    assert capsys.readouterr().out.splitlines() == [
+        "at                    name          what",
+        "2026-11-30T19:40:12Z  短い          recall,read",
+        f"                      two\\nlines\\t  {'x' * 90}",
+    ]
+
+
+def test_an_empty_table_is_its_header(capsys: pytest.CaptureFixture[str]) -> None:
+    output.table(("key", "name"), [])
+
+    assert capsys.readouterr().out == "key  name\n"
+
+
+def test_every_list_is_printed_by_the_one_table() -> None:
+    """What prints rows of its own has no header, or other times than the rest."""
+    sources = {path.name: path.read_text("utf-8") for path in Path(output.__file__).parent.rglob("*.py")}
+
+    assert [name for name, source in sources.items() if "strftime" in source or ":%Y" in source] == []
+    assert [name for name, source in sources.items() if "rich.table" in source] == ["output.py"]
 
 
 def test_a_reader_that_leaves_early_is_no_crash() -> None:

@@ -46,8 +46,8 @@ def list_keys(as_json: AsJson = False) -> None:
     from coatcheck.cli import connection
 
     found = connection.run(lambda client: client.keys())
-    rows = ((k.key_id, k.name, k.principal_id, _state(k), ",".join(k.operations)) for k in found)
-    output.show_table(found, as_json, ("key", "name", "principal", "state", "operations"), rows)
+    rows = ((k.key_id, k.name, k.principal_id, _state(k), k.created_at, k.expires_at, k.operations) for k in found)
+    output.show_table(found, as_json, ("key", "name", "principal", "state", "created", "expires", "operations"), rows)
 
 
 @keys.command(name="revoke")
@@ -102,7 +102,7 @@ def list_tenants(as_json: AsJson = False) -> None:
     from coatcheck.cli import connection
 
     found = connection.run(lambda client: client.tenants())
-    rows = ((t.tenant_id, t.name, t.status, f"{t.created_at:%Y-%m-%d}") for t in found)
+    rows = ((t.tenant_id, t.name, t.status, t.created_at) for t in found)
     output.show_table(found, as_json, ("tenant", "name", "status", "created"), rows)
 
 

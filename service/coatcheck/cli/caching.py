@@ -23,7 +23,7 @@ def stats(tenant: Tenant = False, as_json: AsJson = False) -> None:
     if as_json:
         output.print_json(found)
         return
-    oldest = f", the oldest of {found.oldest_at:%Y-%m-%d %H:%M} UTC" if found.oldest_at is not None else ""
+    oldest = f", the oldest of {output.moment(found.oldest_at)}" if found.oldest_at is not None else ""
     output.say(f"{'on' if found.enabled else 'off'}; {found.entries} answers, {found.answer_bytes:,} bytes{oldest}")
 
 

@@ -93,9 +93,9 @@ def _print(job: JobOut, as_json: bool) -> None:
     if as_json:
         output.print_json(counts_and_findings(job))
         return
-    for finding in job.findings:
-        mark = "repaired" if finding.repaired else finding.kind
-        output.say(f"{mark}  {finding.session_id or ''}  {(finding.sha256 or '')[:12]}  {finding.detail}")
+    if job.findings:
+        rows = (("repaired" if f.repaired else f.kind, f.session_id, (f.sha256 or "")[:12], f.detail) for f in job.findings)
+        output.table(("finding", "session", "segment", "detail"), rows)
     if len(job.findings) < job.findings_total:
         output.say(f"... and {job.findings_total - len(job.findings)} more")
     counts = ", ".join(f"{count:,} {name}" for name, count in job.progress.items())

@@ -1,7 +1,8 @@
 """What a command prints: JSON, plain text, tables, progress. Never crashes on what a terminal cannot show.
 
-Lone surrogates and characters that a code page lacks are written as escapes; on a terminal, control characters are too, so
-that a recalled text cannot steer it.
+Every list is one ``table``: a header, a line for each thing, aligned, times as ISO 8601 in UTC. Lone surrogates and characters
+that a code page lacks are written as escapes; on a terminal, and in a table, control characters are too, so that a recalled
+text cannot steer it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Annotated, Any, Protocol
 
 import typer
@@ -92,14 +94,42 @@ def for_terminal(text: str) -> str:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Rows for a person on a terminal, tab-separated for anything else."""
-    cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    """A header and rows, aligned. On a terminal that is too narrow long cells are folded; anywhere else a row is one whole line."""
+    cells = [[_cell(value) for value in row] for row in rows]
     if any(len(row) != len(columns) for row in cells):
         raise ValueError("a row has a cell for each column")
-    if not sys.stdout.isatty():
-        for row in cells:
-            say("\t".join(row))
-        return
+    if sys.stdout.isatty():
+        _draw(columns, cells)
+    else:
+        _align([columns, *cells])
+
+
+def moment(at: datetime) -> str:
+    """ISO 8601 in UTC, to the second: ``2026-11-30T19:40:12Z``."""
+    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _cell(value: object) -> str:
+    """One line of text. Line ends and tabs too are made visible: they would break the row."""
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return moment(value)
+    if isinstance(value, list | tuple):
+        return ",".join(map(_cell, value))
+    return for_terminal(str(value)).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _align(lines: Sequence[Sequence[str]]) -> None:
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        padded = (text + " " * (width - cell_len(text)) for text, width in zip(line, widths, strict=True))
+        say("  ".join(padded).rstrip())
+
+
+def _draw(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -112,7 +142,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         drawn.add_column(column, no_wrap=widest <= ID_CHARS, overflow="fold")
         needed += min(widest, ID_CHARS) + 2
     for row in cells:
-        drawn.add_row(*(Text(for_terminal(cell)) for cell in row))
+        drawn.add_row(*map(Text, row))
     console = Console()
     console.width = max(console.width, needed)
     console.print(drawn)
@@ -133,7 +163,6 @@ def progress(title: str) -> Iterator[Steps]:
 
 
 def _plain(value: object) -> object:
-    from datetime import datetime
     from pathlib import Path
     from uuid import UUID
 

@@ -106,7 +106,7 @@ def members(team_id: TeamId, as_json: AsJson = False) -> None:
     from coatcheck.cli import connection
 
     found = connection.run(lambda client: client.memberships(team_id))
-    output.show_table(found, as_json, ("principal", "since"), ((m.principal_id, f"{m.created_at:%Y-%m-%d}") for m in found))
+    output.show_table(found, as_json, ("principal", "since"), ((m.principal_id, m.created_at) for m in found))
 
 
 @teams.command(name="join")

@@ -39,7 +39,7 @@ def recall(
         output.print_json(answer)
         return
     for number, hit in enumerate(answer.hits, 1):
-        when = hit.occurred_at.isoformat(timespec="minutes") if hit.occurred_at else "time unknown"
+        when = output.moment(hit.occurred_at) if hit.occurred_at else "time unknown"
         output.say(f"{number}. {hit.sha256[:12]}  {hit.role}  {when}  {hit.manifest_id}#{hit.ordinal}")
         if hit.places > 1:
             output.say(f"   the same text in {counted(hit.places - 1, 'other session')}")

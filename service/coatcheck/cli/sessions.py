@@ -29,14 +29,9 @@ def list_(as_json: AsJson = False) -> None:
     from coatcheck.cli import connection
 
     found = connection.run(lambda client: client.sessions())
-    if as_json:
-        output.print_json(found)
-    else:
-        columns = ("session", "name", "visibility", "manifests", "segments", "created")
-        output.table(
-            columns,
-            ((s.session_id, s.name, s.visibility, s.manifests, s.segments, f"{s.created_at:%Y-%m-%d %H:%M}") for s in found),
-        )
+    columns = ("session", "name", "visibility", "manifests", "segments", "created")
+    rows = ((s.session_id, s.name, s.visibility, s.manifests, s.segments, s.created_at) for s in found)
+    output.show_table(found, as_json, columns, rows)
 
 
 @sessions.command(name="show")

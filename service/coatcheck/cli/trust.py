@@ -64,9 +64,7 @@ def create_delegation(
     made = connection.run(
         lambda c: c.delegate(name, operations=operation, audience=door or ("api", "mcp"), sessions=session, expires_in_s=seconds)
     )
-    output.show(
-        made, as_json, f"{made.name}  {made.delegation_id}  until {made.expires_at:%Y-%m-%d %H:%M} UTC", made.credential or ""
-    )
+    output.show(made, as_json, f"{made.name}  {made.delegation_id}  until {output.moment(made.expires_at)}", made.credential or "")
 
 
 @delegations.command(name="list")
@@ -75,16 +73,7 @@ def list_delegations(as_json: AsJson = False) -> None:
     from coatcheck.cli import connection
 
     found = connection.run(lambda client: client.delegations())
-    rows = (
-        (
-            d.delegation_id,
-            d.name,
-            d.depth,
-            "revoked" if d.revoked_at else f"{d.expires_at:%Y-%m-%d %H:%M}",
-            ",".join(d.operations),
-        )
-        for d in found
-    )
+    rows = ((d.delegation_id, d.name, d.depth, "revoked" if d.revoked_at else d.expires_at, d.operations) for d in found)
     output.show_table(found, as_json, ("delegation", "name", "depth", "until", "operations"), rows)
 
 
@@ -108,7 +97,5 @@ def audit(
     from coatcheck.cli import connection
 
     found = connection.run(lambda client: client.audit(principal_id=principal, limit=limit))
-    rows = (
-        (f"{r.occurred_at:%Y-%m-%d %H:%M:%S}", r.principal_id or "", r.delegation_id or "", r.action, r.target_id) for r in found
-    )
-    output.show_table(found, as_json, ("at", "principal", "by delegation", "did", "to"), rows)
+    rows = ((r.occurred_at, r.principal_id, r.delegation_id, r.action, r.target_kind, r.target_id) for r in found)
+    output.show_table(found, as_json, ("at", "principal", "delegation", "action", "kind", "target"), rows)
