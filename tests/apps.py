@@ -105,7 +105,7 @@ async def foundations(database_url: str, folder: Path, **overrides: object) -> A
             yield Foundations(settings, data, database_url, keyring, models, generation, opened, rules(), board)
         finally:
             await index.close()
-            await models.close()
+            await models.close(10)
 
 
 @asynccontextmanager

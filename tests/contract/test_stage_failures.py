@@ -205,7 +205,7 @@ async def test_a_model_that_is_not_here_starts_degraded_and_says_where_to_look(d
     settings = apps.settings_for(database_url, tmp_path, router=str(tmp_path / "nowhere"))
 
     models = open_models(settings, ProgressBoard(standard_stages(60)))
-    await models.close()
+    await models.close(10)
 
     decisions, warnings = route(["so nice"], models.shortening.router, shipped(), Budget.of(UUID(int=1), 60))
     assert decisions == [Decision(Route.KEEP, "router:unavailable")]

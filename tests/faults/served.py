@@ -40,6 +40,7 @@ def service(**environment: str) -> Iterator[Service]:
 class Service:
     """The process, its data directory, and what it says. ``environment`` holds settings for every start."""
 
+    COMMAND: tuple[str, ...] = tuple(COATCHECK)
     SERVE: tuple[str, ...] = ("serve", "--embedded", "--port", "0")
 
     def __init__(self, folder: Path, **environment: str) -> None:
@@ -87,7 +88,7 @@ class Service:
         armed = {"COATCHECK_TEST_CRASH_POINT": crash_points} if crash_points is not None else {}
         with open(self.log, "ab") as log:
             self._process = subprocess.Popen(
-                [*COATCHECK, *self.SERVE],
+                [*self.COMMAND, *self.SERVE],
                 env={**self.environment, **armed, **environment}, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
         return self._process

@@ -78,7 +78,7 @@ async def serving(database_url: str, folder: Path, embedder: HashingEmbedder | N
                 yield app
         finally:
             await index.close()
-            await models.close()
+            await models.close(10)
 
 
 async def stored(app: App, caller: Caller, *marks: str) -> list[dict[str, Any]]:

@@ -11,7 +11,6 @@ import contextlib
 import os
 import secrets
 import socket
-import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from coatcheck.api.counting import counted
 from coatcheck.api.edge import Limits
 from coatcheck.api.gate import Gate
 from coatcheck.api.mcp import McpDoor
+from coatcheck.app import stopping
 from coatcheck.app.bootstrap import ensure_first_key, ensure_local_key
 from coatcheck.app.data_dir import DataDirectory
 from coatcheck.app.directory import StoreDirectory
@@ -110,11 +110,12 @@ async def foundations(settings: Settings) -> AsyncIterator[Foundations]:
         check_choice(settings)
         redactor = await asyncio.to_thread(Redactor, cache_dir() / "rules", settings.redaction_rules)
         keys = await asyncio.to_thread(root_keys, settings, directory)
-        rows = await open_rows(settings, directory)
-        stack.push_async_callback(rows.stop)
         board = ProgressBoard(standard_stages(settings.stage_limit_s))
         models = await asyncio.to_thread(open_models, settings, board)
-        stack.push_async_callback(models.close)
+        # Closed last: by then everything is on disk, and what a model is still at is for nobody.
+        stack.push_async_callback(models.close, stopping.Shares(settings.drain_grace_s).models_s)
+        rows = await open_rows(settings, directory)
+        stack.push_async_callback(rows.stop)
         database = await Database.connect(rows.url, pool_size=1)
         try:
             await database.check_durability()
@@ -185,30 +186,7 @@ async def composed(on: Foundations, *, alone: bool, owner: str | None = None, re
         try:
             yield app
         finally:
-            await _stop(app, background)
-
-
-async def _stop(app: App, background: list[asyncio.Task[None]]) -> None:
-    """Nobody new, then whoever is inside, then the work that outlives its request, then the walk over the outbox.
-
-    All of it within one grace, counted from when the gate was closed.
-    """
-    app.parts.standing.draining = True
-    app.gate.drain()
-    ends_at = app.gate.closed_at + app.parts.settings.drain_grace_s
-
-    def left_s() -> float:
-        return max(0.0, ends_at - time.monotonic())
-
-    app.use_cases.reconciler.stop()
-    await app.gate.wait_empty(left_s())
-    await app.use_cases.compact.drain(left_s())
-    await app.use_cases.jobs.stop()
-    _, late = await asyncio.wait({background[0]}, timeout=left_s())
-    for task in [*late, *background[1:]]:
-        task.cancel()
-    await asyncio.gather(*background, return_exceptions=True)
-    app.parts.planning.close()
+            await stopping.stop(app, background)
 
 
 async def _catch_up(on: Foundations, parts: Collaborators, use_cases: UseCases, starting: Startup) -> None:

@@ -42,12 +42,14 @@ class Models:
             warming.append(self.reranker.warm())
         await asyncio.gather(*warming)
 
-    async def close(self) -> None:
-        await asyncio.gather(*(worker.close() for worker in self.shortening.workers))
+    async def close(self, limit_s: float) -> None:
+        """Takes nothing more on, and waits so long for the batches in work; what stands still then is left behind."""
+        closing = [worker.close(limit_s) for worker in self.shortening.workers]
         if self.lanes is not None:
-            await self.lanes.close()
+            closing.append(self.lanes.close(limit_s))
         if self.reranker is not None:
-            await self.reranker.close()
+            closing.append(self.reranker.close(limit_s))
+        await asyncio.gather(*closing)
 
 
 def open_models(settings: Settings, board: ProgressBoard) -> Models:

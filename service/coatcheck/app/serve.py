@@ -11,10 +11,11 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import structlog
 
+from coatcheck.app import stopping
 from coatcheck.app.compose import App, running
 from coatcheck.domain.errors import RefusedToStart
 from coatcheck.ops import garbage, logging
@@ -82,6 +83,7 @@ async def _serve(settings: Settings) -> None:
 
     from coatcheck.app.connections import PatientProtocol
 
+    shares, last_resort = stopping.Shares(settings.drain_grace_s), stopping.LastResort(settings.drain_grace_s)
     async with running(settings) as app:
 
         class Server(uvicorn.Server):
@@ -105,7 +107,14 @@ async def _serve(settings: Settings) -> None:
             def handle_exit(self, sig: int, frame: FrameType | None) -> None:
                 app.parts.standing.draining = True
                 app.gate.drain()
+                last_resort.begin()
                 super().handle_exit(sig, frame)
+
+            async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+                # Beside it: whoever waits for what will not be done in time is told so while there is a connection.
+                finishing = asyncio.create_task(stopping.finish(app))
+                await super().shutdown(sockets)
+                await finishing
 
         await Server(
             uvicorn.Config(
@@ -118,6 +127,7 @@ async def _serve(settings: Settings) -> None:
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                timeout_graceful_shutdown=int(settings.drain_grace_s),
+                timeout_graceful_shutdown=cast(int, shares.work_s + shares.answers_s),  # asyncio.wait_for takes a float
             )
         ).serve()
+    last_resort.closed()

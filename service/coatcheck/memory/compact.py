@@ -121,9 +121,9 @@ class Compact:
         result = task.result()
         return Compacted(result.response, created=result.created and not joined)
 
-    async def drain(self, grace_s: float) -> None:
-        """Lets the work under way finish; what does not is left to the next owner of its lease."""
-        await self._flights.drain(grace_s)
+    async def drain(self, work_s: float, answers_s: float = 5.0) -> None:
+        """Lets the work under way finish; what does not is cancelled, and left to the next owner of its lease."""
+        await self._flights.drain(work_s, answers_s)
 
     def _ask(self, context: RequestContext, command: CompactionCommand) -> _Asked:
         request = command.request

@@ -28,12 +28,12 @@ class Flights(Generic[T]):
             task.add_done_callback(lambda done: self._ended(key, done))
         return task
 
-    async def drain(self, grace_s: float, cancel_s: float = 5.0) -> None:
+    async def drain(self, work_s: float, cancel_s: float) -> None:
         """Waits for what is under way, then cancels the rest and waits for that, so that leases are given back."""
         tasks = set(self._tasks.values())
         if not tasks:
             return
-        _, late = await asyncio.wait(tasks, timeout=grace_s)
+        _, late = await asyncio.wait(tasks, timeout=work_s)
         for task in late:
             task.cancel()
         if late:

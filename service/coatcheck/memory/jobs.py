@@ -92,12 +92,13 @@ class Jobs:
         for job in of_tenant:
             self._jobs.pop(job.job_id, None)
 
-    async def stop(self) -> None:
+    async def stop(self, limit_s: float) -> None:
+        """Ends what runs, and waits so long for that."""
         tasks = [job.task for job in self._jobs.values() if job.task is not None and not job.task.done()]
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks)
+            await asyncio.wait(tasks, timeout=limit_s)
 
     async def _run(self, job: _Job, work: Callable[[_Job], Awaitable[None]]) -> None:
         try:

@@ -125,8 +125,8 @@ class EmbeddingLanes:
         with self._call() as piece:
             return await self._ask(scope, piece, _Lane.QUERY, lambda: self._embedder.embed_query(text), self._query_limit_s)
 
-    async def close(self) -> None:
-        """Refuses what waits and what comes, and lets the batch in work end."""
+    async def close(self, limit_s: float = CLOSE_LIMIT_S) -> None:
+        """Refuses what waits and what comes, and lets the batch in work end; a thread that stands still is left behind."""
         with self._lock:
             self._closed = True
             left = [job for waiting in self._waiting.values() for job in waiting.clear()]
@@ -135,7 +135,7 @@ class EmbeddingLanes:
         for job in left:
             if job.future.set_running_or_notify_cancel():
                 job.future.set_exception(StageUnavailable("The service is shutting down."))
-        await asyncio.to_thread(self._join, time.monotonic() + CLOSE_LIMIT_S)
+        await asyncio.to_thread(self._join, time.monotonic() + limit_s)
 
     def _join(self, ends_at: float) -> None:
         for worker in self._workers:

@@ -11,7 +11,7 @@ from uuid import UUID
 from coatcheck.domain.errors import Overloaded, StageUnavailable
 from coatcheck.domain.ports import Reranker
 from coatcheck.domain.scopes import TenantScope
-from coatcheck.models.worker import BatchLimits, ModelWorker
+from coatcheck.models.worker import CLOSE_LIMIT_S, BatchLimits, ModelWorker
 from coatcheck.ops.progress import ProgressBoard
 
 STAGE = "rerank"
@@ -63,8 +63,8 @@ class RerankWorker:
         with suppress(StageUnavailable, Overloaded):
             await self._worker.run(NOBODY, [("warm", "warm")], WARM_LIMIT_S)
 
-    async def close(self) -> None:
-        await asyncio.to_thread(self._worker.close)
+    async def close(self, limit_s: float = CLOSE_LIMIT_S) -> None:
+        await asyncio.to_thread(self._worker.close, limit_s)
 
     def _score(self, pairs: Sequence[Pair]) -> Sequence[float]:
         """A batch is of one job, and so of one query."""

@@ -19,7 +19,7 @@ from coatcheck.domain.errors import Overloaded, StageFailed, StageUnavailable
 from coatcheck.domain.ports import Compressor, EntailmentGate, Router, Summariser
 from coatcheck.domain.routes import Entailment
 from coatcheck.models.lazily import Lazily
-from coatcheck.models.worker import BatchLimits, ModelWorker
+from coatcheck.models.worker import CLOSE_LIMIT_S, BatchLimits, ModelWorker
 from coatcheck.ops.progress import ProgressBoard
 
 CAPACITY = 16
@@ -87,8 +87,8 @@ class StageWorker(Generic[M, I, O]):
         with suppress(StageUnavailable, Overloaded):
             await self._worker.run(NOBODY, [self._warm_with(Budget.of(NOBODY, WARM_LIMIT_S))], WARM_LIMIT_S)
 
-    async def close(self) -> None:
-        await asyncio.to_thread(self._worker.close)
+    async def close(self, limit_s: float = CLOSE_LIMIT_S) -> None:
+        await asyncio.to_thread(self._worker.close, limit_s)
 
 
 @dataclass(frozen=True, slots=True)
