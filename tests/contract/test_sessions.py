@@ -9,11 +9,15 @@ from uuid import UUID, uuid4
 
 import httpx
 import pytest
+import sqlalchemy as sa
 
 from coatcheck.app.compose import App
 from coatcheck.domain.scopes import PUBLIC, principal_key, team_key
 from coatcheck.identity.operations import EVERYTHING, MEMBER
+from coatcheck.identity.scopes import tenant_scope
 from coatcheck.ops import faults
+from coatcheck.store import sessions
+from coatcheck.store.database import WorkerTransaction
 from tests import apps
 from tests.apps import Caller
 from tests.contract.routes import everything_said, statuses
@@ -111,6 +115,45 @@ async def test_narrowing_holds_while_the_index_still_says_otherwise(app: App, op
     assert "/alpha/health" in own
     await settled(http)
     assert await acls(app, operator, made["session_id"]) == {(principal_key(operator.principal_id),)}
+
+
+async def in_line(app: App, how_many: int) -> None:
+    """Returns when so many changes wait for a session that somebody holds."""
+    waiting = sa.text(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
+    for _ in range(2_000):
+        if await app.parts.database.directory(lambda tx: tx.connection.scalar(waiting)) == how_many:
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"{how_many} changes never stood in line")
+
+
+@pytest.mark.parametrize("last", [{"visibility": "conversation"}, {"participants": []}], ids=["visibility", "participants"])
+async def test_of_two_changes_at_once_neither_takes_the_others_back(
+    app: App, operator: Caller, http: httpx.AsyncClient, last: dict[str, object]
+) -> None:
+    """What a change does not name is what stands at its turn, and not what stood when it was asked for."""
+    colleague = await apps.new_principal(app, operator.tenant_id, MEMBER)
+    made = await compacted(http, "s", visibility="public" if "participants" in last else "conversation")
+    first: dict[str, object] = {"visibility": "conversation"} if "participants" in last else {"participants": []}
+    if "visibility" in last:
+        await patched(http, made, participants=[str(colleague.principal_id)])
+
+    async def queued(tx: WorkerTransaction) -> list[asyncio.Task[dict[str, Any]]]:
+        await sessions.lock(tx, UUID(made["session_id"]))
+        changes = []
+        for change in (first, last):
+            changes.append(asyncio.create_task(patched(http, made, **change)))
+            await in_line(app, len(changes))
+        return changes
+
+    both = [await change for change in await app.parts.database.work(tenant_scope(operator.tenant_id), queued)]
+
+    assert (both[1]["visibility"], both[1]["participants"]) == ("conversation", [])
+    async with apps.client(app, colleague) as theirs:
+        assert (await theirs.get(f"/v1/sessions/{made['session_id']}")).status_code == 404
 
 
 async def test_the_index_follows_to_the_last_of_several_changes(app: App, operator: Caller, http: httpx.AsyncClient) -> None:

@@ -157,6 +157,10 @@ USELESS: dict[str, dict[str, Any]] = {
     "another algorithm": public_jwk("PS256", "one", alg="PS256"),
     "a longer hash": public_jwk("RS512", "one", alg="RS512"),
     "another curve": public_jwk("ES384", "one"),
+    "another curve under the right name": public_jwk("ES384", "one", alg="ES256"),
+    "a modulus of 512 bits": public_jwk("RS256", "one", n="_" * 86),
+    "an exponent of one": public_jwk("RS256", "one", e="AQ"),
+    "a shared secret under the name of a public key's algorithm": {"kty": "oct", "k": "c2VjcmV0" * 6, "kid": "one", "alg": "RS256"},
     "a short modulus": public_jwk("RS256-short", "one"),
     "no algorithm at all": public_jwk("ES256", "one", alg="none"),
     "without an id": {k: v for k, v in public_jwk("ES256", "one").items() if k != "kid"},
@@ -171,6 +175,13 @@ def test_a_key_that_must_not_verify_is_passed_over(name: str) -> None:
     good = public_jwk("ES256", "good", 7)
 
     assert set(keys_of(key_set(USELESS[name], good))) == {"good"}
+
+
+def test_of_two_keys_of_one_id_the_first_counts_and_never_both() -> None:
+    first, second = public_jwk("ES256", "one"), public_jwk("RS256", "one")
+
+    assert [key.algorithm_name for key in keys_of(key_set(first, second)).values()] == ["ES256"]
+    assert [key.algorithm_name for key in keys_of(key_set(second, first)).values()] == ["RS256"]
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])

@@ -8,8 +8,10 @@ import time
 import pytest
 
 from coatcheck.domain.errors import OutboundFailed, OutboundRefused
-from coatcheck.outbound.client import Outbound
+from coatcheck.outbound import client as client_module
+from coatcheck.outbound.client import Outbound, resolve
 from coatcheck.outbound.guard import Allowance
+from coatcheck.outbound.network import BITE_BYTES, guarded
 from tests.outbound.network import WebServer
 
 LOCAL = Allowance(loopback=True)
@@ -88,6 +90,41 @@ async def test_a_body_that_is_too_long_encoded_or_late_is_given_up(server: WebSe
     with pytest.raises(OutboundFailed):
         await client.get(server.url, timeout_s=0.2)
     assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\n \r\n" * 1_000 + b"0\r\n\r\n",
+        b"HTTP/1.1 103 Early Hints\r\n\r\n" * 300 + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+    ],
+    ids=["a byte a chunk", "interim answers"],
+)
+async def test_T34_a_short_body_in_endless_framing_is_given_up(
+    server: WebServer, around: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading it takes the time of everybody whom this process serves."""
+    server.answer = around
+
+    assert len(await Outbound(LOCAL).get(server.url, max_bytes=1_000)) in (2, 1_000)
+    monkeypatch.setattr(client_module, "FRAMING_BYTES", 2_500)
+    with pytest.raises(OutboundFailed):
+        await Outbound(LOCAL).get(server.url, max_bytes=1_000)
+
+
+async def test_T34_an_answer_comes_in_bites_however_much_of_it_is_there(server: WebServer) -> None:
+    """Between two of them others have their turn; a bite of one-byte chunks is what they wait for."""
+    server.says(b"x" * 64_000)
+    stream = await guarded(LOCAL, resolve, False, 100_000).connect_tcp("127.0.0.1", server.port)
+    await stream.write(b"GET / HTTP/1.1\r\n\r\n")
+
+    bites = []
+    while some := await stream.read(64 * 1024):
+        bites.append(len(some))
+    await stream.aclose()
+
+    assert sum(bites) == len(server.answer)
+    assert max(bites) <= BITE_BYTES
 
 
 async def test_what_is_no_server_or_no_https_fails_without_its_words(server: WebServer) -> None:

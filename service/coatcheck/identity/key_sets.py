@@ -34,6 +34,8 @@ MAX_SETS = 1_000
 MAX_KEYS = 100
 RSA_BITS = range(2_048, 8_193)
 """Shorter ones can be broken; much longer ones make each verification slow."""
+P_256 = "secp256r1"
+"""The one curve of ES256 (RFC 7518, 3.4)."""
 
 log = structlog.get_logger(__name__)
 
@@ -137,5 +139,6 @@ def _key_of(described: object) -> PyJWK | None:
         return None
     if key.algorithm_name not in ALGORITHMS:
         return None
-    # Of an elliptic curve the algorithm fixes the size.
+    if key.algorithm_name == "ES256" and key.key.curve.name != P_256:  # the library takes the set's word for what a key is for
+        return None
     return None if key.algorithm_name == "RS256" and key.key.key_size not in RSA_BITS else key

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from coatcheck.domain.errors import InvalidRequest, NotFound
+from coatcheck.domain.errors import Forbidden, InvalidRequest, NotFound
 from coatcheck.domain.outbox import OutboxKind
 from coatcheck.domain.sessions import Visibility
 from coatcheck.identity.context import RequestContext
 from coatcheck.memory.access import own_session, owned_session, require_visibility, session_by_id
 from coatcheck.memory.collaborators import Collaborators
-from coatcheck.store import audit, outbox, principals, sessions, tombstones
+from coatcheck.store import audit, outbox, principals, sessions, teams, tombstones
 from coatcheck.store.database import ReadTransaction, WorkerTransaction
 from coatcheck.store.sessions import SessionSummary
 from coatcheck_client.wire import SessionOut, SessionPage, SessionPatch
@@ -52,16 +52,25 @@ class Sessions:
         return _out(summary)
 
     async def patch(self, context: RequestContext, session_id: UUID, patch: SessionPatch) -> SessionOut:
-        """Changes visibility and participants. Effective at once in PostgreSQL; the index follows by outbox."""
+        """Changes visibility and participants. Effective at once in PostgreSQL; the index follows by outbox.
+
+        What is not asked for stays as it stands when it is this change's turn: of two at once neither takes the other's back.
+        """
         context.require("sessions")
-        session = await owned_session(context, self._parts.database, session_id)
-        visibility = Visibility.parse(patch.visibility) if patch.visibility is not None else session.visibility
-        if patch.visibility is not None:
-            require_visibility(context, visibility)
-        participants = tuple(dict.fromkeys(patch.participants)) if patch.participants is not None else session.participants
+        await owned_session(context, self._parts.database, session_id)
+        asked = Visibility.parse(patch.visibility) if patch.visibility is not None else None
+        if asked is not None:
+            require_visibility(context, asked)
 
         async def work(tx: WorkerTransaction) -> SessionSummary:
+            if asked is not None and asked.team_id is not None and not await teams.lock(tx, asked.team_id):
+                raise Forbidden("You are not a member of that team.")
             await sessions.lock(tx, session_id)
+            session = await sessions.find_to_change(tx, session_id)
+            if session is None:
+                raise NotFound
+            visibility = session.visibility if asked is None else asked
+            participants = session.participants if patch.participants is None else tuple(dict.fromkeys(patch.participants))
             known = await principals.existing(tx, participants)
             if set(participants) - known:
                 raise InvalidRequest("A participant is not a principal of this tenant.")

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 import ssl
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from coatcheck.domain.errors import OutboundFailed, OutboundRefused
-from coatcheck.outbound.guard import Allowance, Target, judge, target_of
-
-if TYPE_CHECKING:
-    import httpcore
-
-Resolver = Callable[[str, int], Awaitable[list[str]]]
-"""A host's addresses, in the order in which to try them."""
+from coatcheck.domain.errors import OutboundFailed
+from coatcheck.outbound.guard import Allowance, Target, target_of
+from coatcheck.outbound.network import Resolver, guarded
 
 MAX_BODY_BYTES = 256 * 1024
 TIMEOUT_S = 5.0
-MAX_ADDRESSES = 4
+FRAMING_BYTES = 64 * 1024
+"""What may come around a body, and as much again as the body itself: heads, chunks' sizes, interim answers."""
 
 
 async def resolve(host: str, port: int) -> list[str]:
@@ -79,7 +73,7 @@ class Outbound:
     async def _exchange(self, target: Target, request: _Request) -> bytes:
         import httpcore
 
-        backend = _guarded_backend(self._allowance, self._resolver, target.secure)
+        backend = guarded(self._allowance, self._resolver, target.secure, 2 * request.max_bytes + FRAMING_BYTES)
         context = self._verify or await asyncio.to_thread(ssl.create_default_context)
         headers = [("Accept", "application/json"), ("Accept-Encoding", "identity"), ("User-Agent", "coatcheck")]
         # Shorter than the whole: a handshake that is cancelled from outside leaves its socket to the garbage collector.
@@ -113,45 +107,3 @@ async def _read(chunks: AsyncIterable[bytes], max_bytes: int) -> bytes:
         if len(body) > max_bytes:
             raise OutboundFailed(f"The address answered with more than {max_bytes:,} bytes.")
     return bytes(body)
-
-
-def _guarded_backend(allowance: Allowance, resolver: Resolver, secure: bool) -> httpcore.AsyncNetworkBackend:
-    """A network where a name leads to addresses that were judged, and to nothing else. The library is loaded by the first fetch."""
-    import httpcore
-
-    class Guarded(httpcore.AsyncNetworkBackend):
-        def __init__(self) -> None:
-            self._plain = httpcore.AnyIOBackend()
-
-        async def connect_tcp(
-            self,
-            host: str,
-            port: int,
-            timeout: float | None = None,  # noqa: ASYNC109
-            local_address: str | None = None,
-            socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-        ) -> httpcore.AsyncNetworkStream:
-            addresses = [ipaddress.ip_address(text) for text in await resolver(host, port)]
-            # All of them: of a name with one good address and one inside, the second is what was meant.
-            for address in addresses:
-                judge(address, allowance, secure=secure)
-            failure: Exception = OutboundFailed("The host has no address.")
-            for address in addresses[:MAX_ADDRESSES]:
-                try:
-                    return await self._plain.connect_tcp(str(address), port, timeout, local_address, socket_options)
-                except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                    failure = error
-            raise failure
-
-        async def connect_unix_socket(
-            self,
-            path: str,
-            timeout: float | None = None,  # noqa: ASYNC109
-            socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-        ) -> httpcore.AsyncNetworkStream:
-            raise OutboundRefused("Sockets of this machine are not fetched from.")
-
-        async def sleep(self, seconds: float) -> None:
-            await asyncio.sleep(seconds)
-
-    return Guarded()

@@ -19,6 +19,10 @@ _FIND = sa.text(f"SELECT {_COLUMNS} FROM sessions WHERE tenant_id = :tenant AND 
 
 _FIND_ANY = sa.text(f"SELECT {_COLUMNS} FROM sessions WHERE tenant_id = :tenant AND session_id = :session")
 
+_FIND_TO_CHANGE = sa.text(f"""
+    SELECT {_COLUMNS} FROM sessions WHERE tenant_id = :tenant AND session_id = :session AND erased_at IS NULL FOR UPDATE
+""")
+
 _FIND_BY_NAME = sa.text(f"""
     SELECT {_COLUMNS} FROM sessions
      WHERE tenant_id = :tenant AND owner_id = :owner AND name = :name AND erased_at IS NULL
@@ -110,6 +114,12 @@ async def find(tx: AnyTransaction, session_id: UUID) -> Session | None:
 async def find_any(tx: WorkerTransaction, session_id: UUID) -> Session | None:
     """The session, erased or not."""
     result = await tx.connection.execute(_FIND_ANY, {"tenant": tx.scope.tenant_id, "session": session_id})
+    return _session_or_none(result)
+
+
+async def find_to_change(tx: WorkerTransaction, session_id: UUID) -> Session | None:
+    """The session as it stands, which nobody else changes until this transaction ends; None when there is none, or it is erased."""
+    result = await tx.connection.execute(_FIND_TO_CHANGE, {"tenant": tx.scope.tenant_id, "session": session_id})
     return _session_or_none(result)
 
 
