@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck.compaction.excerpt import excerpt
+from coatcheck.domain.messages import PartKind
 from tests.compaction.test_lines import quotable
 
 
@@ -22,6 +25,21 @@ def test_it_says_how_the_window_begins_and_ends_and_what_it_used() -> None:
     )
     assert overview.source == "excerpt"
     assert overview.sha256s == (first.sha256, last.sha256)
+
+
+def test_a_quote_is_whole_or_says_where_it_was_cut_and_names_that_did_not_fit_are_hinted_at() -> None:
+    first = dataclasses.replace(quotable("# and this is how it went on", position=0), begins_within=True)
+    edits = [
+        quotable(f'{{"file_path":"/srv/file_number_{number}.py"}}', "assistant", number, source="Edit", kind=PartKind.TOOL_CALL)
+        for number in range(1, 9)
+    ]
+
+    assert excerpt([first, *edits], [], 110).text == (
+        'begins with user: "…# and this is how it went on"; files: file_number_8.py, file_number_7.py, …'
+    )
+    assert excerpt([quotable("# the whole of it")], ["a", "b", "c", "d", "e"], 200).text == (
+        'begins with user: "# the whole of it"; tools: a x1, b x1, c x1, d x1 and 1 other'
+    )
 
 
 def test_an_injected_instruction_is_passed_over() -> None:

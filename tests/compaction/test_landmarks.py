@@ -50,6 +50,7 @@ def test_a_call_is_described_by_what_it_was_made_on(arguments: dict[str, JsonVal
 
 def test_a_call_that_is_cut_off_is_described_as_far_as_it_goes() -> None:
     assert calls.describe('{"command": "python make_report.py --all", "env": {"A": "b') == "python make_report.py --all"
+    assert calls.describe('{"command": "python make_rep') == "python make_rep…"
     assert calls.describe('ld_string": "a", "file_path": "/srv/app.py"') == "/srv/app.py"
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from coatcheck.compaction.lines import choose
 from coatcheck.compaction.quotable import Quotable
@@ -69,6 +72,49 @@ def test_a_rule_is_found_in_the_middle_of_prose(rule: str) -> None:
     window += [quotable(prose(9 + number), "assistant", number) for number in range(1, 20)]
 
     assert f"{window[0].sha256[:12]} user: {rule}" in texts(window)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- **Important**: never push to main",
+        "# Never push to main",
+        "`main` is never pushed to: error",
+        "-rw-r--r-- 1 root root 183 never",
+        "> never push to main",
+        "| never | push |",
+    ],
+)
+def test_a_line_is_quoted_from_its_first_character(line: str) -> None:
+    assert [said(line) for line in texts([quotable(line, "assistant")])] == [line]
+
+
+@given(
+    st.lists(st.text("abcdef/.:", min_size=1, max_size=40), min_size=1, max_size=60),
+    st.lists(st.text("abcdef/.:", min_size=1, max_size=40), min_size=1, max_size=60),
+    st.booleans(),
+    st.booleans(),
+)
+def test_a_line_that_is_not_whole_says_on_which_side(
+    before: list[str], after: list[str], begins_within: bool, ends_within: bool
+) -> None:
+    line = " ".join((*before, "never", *after))
+    text = f"{line}\n" if not ends_within else line
+    one = dataclasses.replace(quotable(text, "assistant"), begins_within=begins_within, ends_within=ends_within)
+
+    (shown,) = (said(line) for line in texts([one]))
+
+    bare = shown.removeprefix("…").removesuffix("…")
+    assert bare
+    assert bare in line
+    assert shown.startswith("…") == (begins_within or not line.startswith(bare))
+    assert shown.endswith("…") == (ends_within or not line.endswith(bare))
+
+
+def test_what_follows_a_short_line_of_a_tool_says_that_it_goes_on() -> None:
+    output = quotable("Exit code 6\nerror: " + " " * 102 + "the disk is full\n", "tool", source="bash")
+
+    assert [said(line) for line in texts([output])] == ["Exit code 6 error: the disk…"]
 
 
 def test_every_line_has_a_hash_prefix_a_role_and_one_short_line() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
@@ -51,7 +52,7 @@ def test_the_text_has_the_shape_of_the_contract() -> None:
         "Worth recalling:\n"
         "- 3fa2c1d09b7e tool: GET /health on 10.2.0.7:8443 failed with 503\n"
         'To read what was left out: recall_memory(query, session="6f0c1111-2222-4333-8444-555566667777"), '
-        'read_manifest("019a0000-0000-7000-8000-000000000001"), read_segment(sha256).\n'
+        'read_manifest("019a0000-0000-7000-8000-000000000001"), read_segment(sha256 or 12 digits).\n'
         "[END HANDOFF]"
     )
     assert handoff.sha256 == sha256_of(handoff.text)
@@ -68,6 +69,15 @@ def test_a_public_url_adds_one_line_with_the_http_routes() -> None:
     )
 
 
+def test_the_manifest_before_it_is_named_where_there_is_room() -> None:
+    follows = replace(identity(), follows=manifest(7))
+
+    roomy, tight = (render_handoff(follows, COUNTS, Overview("x", "excerpt"), [], chars).text for chars in (1_900, 600))
+
+    assert f"\nManifest {manifest()} (follows {manifest(7)})  session checkout-bot/42 (" in roomy
+    assert f"\nManifest {manifest()}  session checkout-bot/42 (" in tight
+
+
 @settings(max_examples=300)
 @given(
     name=st.one_of(st.text(min_size=1, max_size=200), st.just("𐍈" * 200), st.just(END_MARKER * 14)),
@@ -76,13 +86,15 @@ def test_a_public_url_adds_one_line_with_the_http_routes() -> None:
     counts=st.sampled_from([COUNTS, HUGE_COUNTS]),
     max_chars=st.integers(600, 4_000),
     public_url=st.sampled_from([None, "https://memory.example.org", "https://" + "x" * 500]),
+    follows=st.sampled_from([None, manifest(7)]),
 )
 def test_bounds_and_frame_hold_in_every_case(
-    name: str, overview: str, lines: list[str], counts: RunCounts, max_chars: int, public_url: str | None
+    name: str, overview: str, lines: list[str], counts: RunCounts, max_chars: int, public_url: str | None, follows: UUID | None
 ) -> None:
     quoted = [HandoffLine(line, None, manifest()) for line in lines]
 
-    text = render_handoff(identity(name=name, public_url=public_url), counts, Overview(overview, "excerpt"), quoted, max_chars).text
+    named = replace(identity(name=name, public_url=public_url), follows=follows)
+    text = render_handoff(named, counts, Overview(overview, "excerpt"), quoted, max_chars).text
 
     assert len(text) <= max_chars
     text.encode("utf-8")
@@ -136,4 +148,4 @@ def test_dropped_segments_are_said() -> None:
 
     text = render_handoff(identity(), counts, Overview("x", "excerpt"), [], 1_900).text
 
-    assert "kept in 20 segments, 4 dropped." in text
+    assert "56,443 characters in 24 segments, 4 of them dropped." in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import os
 import subprocess
 import sys
@@ -346,6 +347,59 @@ def test_counts_are_of_the_redacted_window(planner: Planner) -> None:
     assert (plan.counts.messages, plan.counts.parts, plan.counts.already_stored) == (2, 2, 0)
 
 
+@pytest.mark.parametrize(
+    ("wire", "messages"),
+    [
+        (
+            "anthropic",
+            [
+                user(prose(30)),
+                {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "bash", "input": {"command": "ls"}}]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "a.txt"}]},
+                {"role": "assistant", "content": [{"type": "tool_use", "id": "c2", "name": "bash", "input": {"command": "ls"}}]},
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "tool_result", "tool_use_id": "c2", "content": "b.txt"},
+                        {"type": "text", "text": "And now the other folder."},
+                    ],
+                },
+            ],
+        ),
+        (
+            "openai-responses",
+            [
+                user(prose(30)),
+                {"type": "function_call", "call_id": "c1", "name": "bash", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "c1", "output": "a.txt"},
+                user("And now the other folder."),
+                assistant("Done."),
+            ],
+        ),
+    ],
+)
+def test_a_message_of_tool_results_alone_is_counted_as_a_tools(
+    planner: Planner, wire: WindowFormat, messages: list[JsonObject]
+) -> None:
+    plan = planner.plan(request(messages, wire=wire))
+
+    assert plan.counts.messages_by_role == {"user": 2, "assistant": 2, "tool": 1}
+    assert "Covers 5 messages: 2 user, 2 assistant, 1 tool; " in plan.handoff.text
+
+
+def test_a_handoff_in_the_window_is_named_by_its_manifest_and_a_parent_that_is_named_before_it(planner: Planner) -> None:
+    decisions = [user(f"We decided on shape number {number}. {prose(9)}") for number in range(20)]
+    first = planner.plan(request(decisions)).handoff
+    asked = request([user(first.text), user(prose(70))], number=2, known_handoffs={first.sha256: manifest(1)})
+
+    found = planner.plan(asked)
+    named = planner.plan(dataclasses.replace(asked, identity=dataclasses.replace(asked.identity, follows=manifest(7))))
+
+    assert f"Manifest {manifest(2)} (follows {manifest(1)})  " in found.handoff.text
+    assert f"Manifest {manifest(2)} (follows {manifest(7)})  " in named.handoff.text
+    assert "follows" not in first.text.partition("Covers")[0]
+
+
 def test_tokens_are_counted_where_there_is_a_counter(redactor: Redactor) -> None:
     class Words:
         name = "words"
@@ -459,4 +513,4 @@ def test_text_that_no_embedder_can_read_is_warned_of(redactor: Redactor) -> None
 
 
 def test_the_planner_is_told_its_revisions(planner: Planner, redactor: Redactor) -> None:
-    assert planner.revisions == {"pipeline": "5", "policy": shipped().revision, "redaction": redactor.revision}
+    assert planner.revisions == {"pipeline": "6", "policy": shipped().revision, "redaction": redactor.revision}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coatcheck.compaction.quoting import END_MARKER, MARKER, around, one_line, shorten
+from coatcheck.compaction.quoting import END_MARKER, MARKER, around, one_line, shorten, stretch
 
 _NASTY_PIECES = [
     *("[", "CONTEXT", "END", " ", "HANDOFF", "]", "\u200b", "\u202e", "\n", "\ud83d", "\U000e0041", "\0", "［"),
@@ -69,6 +69,30 @@ def test_a_sentence_is_shown_from_its_beginning() -> None:
     start = line.index("never")
 
     assert around(line, start, start + 5, 60) == "…It must never be deployed on a Friday. Then more words…"
+
+
+@pytest.mark.parametrize(
+    ("line", "max_chars", "shown"),
+    [
+        ("Bash mix test test/controllers/session_hook_controller_test.exs", 46, "Bash mix test test/controllers/…"),
+        ("see https://example.org/a/page?name=something", 40, "see https://example.org/a/page?name=…"),
+        ("x" * 60, 20, "x" * 19 + "…"),
+        ("two words that end", 18, "two words that end"),
+    ],
+)
+def test_a_long_word_is_cut_between_its_parts_where_it_has_any(line: str, max_chars: int, shown: str) -> None:
+    assert shorten(line, max_chars) == shown
+
+
+def test_a_stretch_says_on_which_side_its_line_goes_on() -> None:
+    text = "first line\n  the second one is longer\nlast"
+    second = text.index("the")
+
+    assert stretch(text, 0, 10) == "first line"
+    assert stretch(text, 11, 37) == stretch(text, second, 37) == "the second one is longer"
+    assert stretch(text, second + 4, 37) == "…second one is longer"
+    assert stretch(text, second, second + 10) == "the second…"
+    assert stretch(text, second + 4, second + 10) == "…second…"
 
 
 def test_a_placeholder_is_not_cut() -> None:

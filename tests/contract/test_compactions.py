@@ -67,6 +67,7 @@ async def test_a_handoff_in_the_next_window_chains_and_is_not_stored_again(http:
     entries = (await http.get(f"/v1/manifests/{second['manifest_id']}/entries")).json()["entries"]
     assert entries[0]["handoff_manifest_id"] == first["manifest_id"]
     assert entries[0]["sha256"] is None
+    assert f"Manifest {second['manifest_id']} (follows {first['manifest_id']})" in second["handoff"]["text"]
 
 
 async def test_the_tenth_handoff_in_a_row_is_no_longer_than_the_first_and_recall_reaches_all(http: httpx.AsyncClient) -> None:

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from coatcheck.compaction.quoting import one_line
+from coatcheck.compaction.quoting import ELLIPSIS, one_line
 from coatcheck.domain.values import value
 
 COMMANDS = ("command", "cmd", "commands", "script")
@@ -29,13 +29,15 @@ class Told:
 
     name: str
     value: str
+    is_whole: bool = True
+    """False where more of it stands in the call than is read."""
 
 
 def arguments(text: str) -> Iterator[Told]:
     """The telling arguments of a call, in their order; the files of a patch among them, as "patch"."""
     for match in _TOLD.finditer(text, 0, _READ_CHARS):
         if match[1] != "patch":
-            yield Told(match[1], _unescaped(match[2]))
+            yield Told(match[1], _unescaped(match[2]), text.startswith('"', match.end()))
     for match in _PATCHED.finditer(text, 0, _READ_CHARS):
         yield Told("patch", match[1].strip())
 
@@ -47,6 +49,8 @@ def describe(text: str) -> str | None:
         said = one_line(argument.value)
         if argument.name in FILES or ("/" in said and " " not in said):
             said = short_path(said)
+        if said and not argument.is_whole:
+            said += ELLIPSIS
         if said and said not in told:
             told.append(said)
         if len(told) == _VALUES_TOLD:
@@ -59,7 +63,7 @@ def short_path(path: str) -> str:
     if len(path) <= _PATH_CHARS:
         return path
     parts = path.replace("\\", "/").rstrip("/").split("/")
-    return "…/" + "/".join(parts[-_PATH_PARTS:]) if len(parts) > _PATH_PARTS + 1 else path
+    return f"{ELLIPSIS}/" + "/".join(parts[-_PATH_PARTS:]) if len(parts) > _PATH_PARTS + 1 else path
 
 
 def _unescaped(text: str) -> str:

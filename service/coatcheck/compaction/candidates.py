@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from coatcheck.compaction import evidence, lexicon
 from coatcheck.compaction.lexicon import Signal
 from coatcheck.compaction.quotable import Quotable
+from coatcheck.compaction.quoting import word_end, word_start
 from coatcheck.compaction.requests import asks
 from coatcheck.compaction.weights import (
     LISTING_SHARE,
@@ -194,12 +195,12 @@ def _line_at(found: dict[int, _Line], text: str, hit_start: int, hit_end: int) -
     """The line around a place, or what may be read of it."""
     start = text.rfind("\n", max(0, hit_start - _LINE_CHARS), hit_start) + 1
     if start == 0 and hit_start > _LINE_CHARS:
-        start = hit_start - _LINE_CHARS // 2
+        start = word_start(text, hit_start - _LINE_CHARS // 2, hit_start)
     line = found.get(start)
     if line is None:
         end = text.find("\n", hit_end, hit_end + _LINE_CHARS)
         if end < 0:
-            end = min(len(text), hit_end + _LINE_CHARS)
+            end = word_end(text, min(len(text), hit_end + _LINE_CHARS), hit_end)
         line = found[start] = _Line(start, end, hit_start, hit_end)
     return line
 
@@ -209,7 +210,7 @@ def _first_lines(text: str, max_chars: int) -> Iterator[tuple[int, int, str]]:
     start = 0
     for _ in range(_IDENTIFIER_LINES):
         end = text.find("\n", start)
-        stop = min(len(text) if end < 0 else end, start + max_chars)
+        stop = word_end(text, min(len(text) if end < 0 else end, start + max_chars), start)
         line = text[start:stop]
         if len(line.strip()) >= _LEAST_WORDY_CHARS:
             yield start, stop, line

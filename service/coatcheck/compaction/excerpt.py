@@ -11,7 +11,7 @@ from coatcheck.compaction.instructions import reads_like_an_instruction
 from coatcheck.compaction.landmarks import Landmark
 from coatcheck.compaction.navigation import Overview
 from coatcheck.compaction.quotable import Quotable, with_state
-from coatcheck.compaction.quoting import one_line, shorten
+from coatcheck.compaction.quoting import ELLIPSIS, one_line, shorten
 from coatcheck.domain.messages import PartKind
 
 _TOOLS_NAMED = 4
@@ -19,6 +19,8 @@ _TOPICS_NAMED = 8
 _LONGEST_QUOTE_CHARS = 100
 _FILES_SHARE = 0.75
 """Of what the other pieces leave, what the files take where commands follow."""
+_MORE = f", {ELLIPSIS}"
+"""Behind the names that there was room for."""
 _SCAN_CHARS = 2_000
 _LEAST_WORDY_CHARS = 8
 _ANNOUNCES = (":", "：")
@@ -67,7 +69,8 @@ def _landmarks(quotables: Sequence[Quotable], room: int) -> tuple[list[str], lis
     ):
         listed = _listed(label, named, int(room * _FILES_SHARE) if label == "files" and programs else room)
         if listed:
-            pieces.append(f"{label}: {', '.join(landmark.name for landmark in listed)}")
+            more = "" if label == "about" or len(listed) == len(named) else _MORE
+            pieces.append(f"{label}: {', '.join(landmark.name for landmark in listed)}{more}")
             shas += [landmark.sha256 for landmark in listed]
             room -= len(pieces[-1]) + 2
     return pieces, shas
@@ -76,7 +79,7 @@ def _landmarks(quotables: Sequence[Quotable], room: int) -> tuple[list[str], lis
 def _listed(label: str, named: Sequence[Landmark], room: int) -> list[Landmark]:
     """The first that fit; none where they read like an instruction together."""
     listed: list[Landmark] = []
-    room -= len(label) + 2
+    room -= len(label) + 2 + len(_MORE)
     for landmark in named:
         if len(landmark.name) + 2 > room:
             break
@@ -109,7 +112,9 @@ def _quote(quotable: Quotable, room: int) -> str | None:
     """The first line that says something and may be quoted."""
     lines = quotable.text[:_SCAN_CHARS].split("\n")
     for place, raw in enumerate(lines):
-        line = one_line(raw).lstrip("#>*-•` ")
+        line = one_line(raw)
+        if place == 0 and quotable.begins_within:
+            line = ELLIPSIS + line
         if line.endswith(_ANNOUNCES):
             line = one_line(f"{line} {' '.join(lines[place + 1 : place + 4])}")
         if (
@@ -128,4 +133,5 @@ def _tools(names: Iterable[str]) -> str:
     most = sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:_TOOLS_NAMED]
     others = len(counted) - len(most)
     named = ", ".join(f"{name} x{count}" for name, count in most if not reads_like_an_instruction(name, "tool"))
-    return f"tools: {named}{f' and {others} others' if others else ''}"
+    rest = f" and {others} {'other' if others == 1 else 'others'}" if others else ""
+    return f"tools: {named}{rest}"

@@ -13,7 +13,7 @@ from coatcheck.compaction.candidates import Candidate
 from coatcheck.compaction.instructions import reads_like_an_instruction
 from coatcheck.compaction.navigation import line_cost
 from coatcheck.compaction.quotable import EARLIER, OPEN, Quotable, with_state
-from coatcheck.compaction.quoting import around, one_line, shorten
+from coatcheck.compaction.quoting import ELLIPSIS, around, one_line, shorten, word_end
 from coatcheck.compaction.ranking import Ranking
 from coatcheck.domain.messages import PartKind
 from coatcheck.domain.runs import HandoffLine
@@ -31,6 +31,7 @@ _LEAST_OF_A_RULE = 50
 """The score of rules, corrections, open requests and plain errors; what is marked more faintly competes with identifiers."""
 _WORDY_CHARS = 16
 _FOLLOWING_CHARS = 120
+_LONGEST_TOOL_CHARS = 80
 _SEGMENTS_READ_FOR_IDENTIFIERS = 120
 _CHARS_READ = 1_500_000
 """Of a window of many megabytes, how much of the newest text of the assistant and of tools is read for lines."""
@@ -132,17 +133,17 @@ class _Selection:
     def _say(self, candidate: Candidate) -> str | None:
         """What the line says; None where it may not be quoted."""
         quotable = candidate.quotable
-        end = candidate.end
-        line = one_line(quotable.text[candidate.start : end])
+        start, end = candidate.start, candidate.end
+        line = quotable.quote(start, end)
         if reads_like_an_instruction(line, quotable.role):
             return None
         # "Exit code 1" and a user's "Here is the issue:" say little without what follows. What a tool announces is anybody's.
         if len(line) < _WORDY_CHARS if quotable.role == "tool" else line.endswith((":", "：")):
-            following = one_line(quotable.text[end : end + _FOLLOWING_CHARS])
+            stop = word_end(quotable.text, end + _FOLLOWING_CHARS, end)
+            following = quotable.quote(end, stop).removeprefix(ELLIPSIS)
             if following and not reads_like_an_instruction(f"{line} {following}", quotable.role):
                 line = f"{line} {following}"
-        before = one_line(quotable.text[candidate.start : candidate.hit_start])
-        line = line.lstrip("#>*-•|` ")
+        before = ELLIPSIS * line.startswith(ELLIPSIS) + one_line(quotable.text[start : candidate.hit_start])
         width = self._line_chars - HASH_DIGITS - len(quotable.role) - 3
         if quotable.kind is PartKind.TOOL_CALL:
             return self._of_call(candidate, line, before, width)
@@ -152,7 +153,7 @@ class _Selection:
     def _of_call(self, candidate: Candidate, line: str, before: str, width: int) -> str:
         """The tool and what it was called on, then what was found in the call where that is something else."""
         quotable = candidate.quotable
-        tool = f"{one_line(quotable.source[:80])} " if quotable.source else ""
+        tool = f"{shorten(one_line(quotable.source[: 2 * _LONGEST_TOOL_CHARS]), _LONGEST_TOOL_CHARS)} " if quotable.source else ""
         told = calls.describe(quotable.text)
         found = one_line(quotable.text[candidate.hit_start : candidate.hit_end])
         if told is None or reads_like_an_instruction(told, quotable.role):

@@ -21,6 +21,8 @@ _SHORTEST_NAME_CHARS = 8
 _LEAST_OVERVIEW_CHARS = 40
 _HTTP_NEEDS_CHARS = 240
 """What must be left after the line with the HTTP routes: else they would crowd out what they lead to."""
+_FOLLOWS_NEEDS_CHARS = 480
+"""As much where the manifest before this one is named: what is carried on of its handoff is worth more than its id."""
 _OVERVIEW_SHARE = 0.34
 
 
@@ -33,6 +35,8 @@ class HandoffIdentity:
     session_name: str
     created_at: datetime
     public_url: str | None = None
+    follows: UUID | None = None
+    """The manifest before this one: its parent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +100,17 @@ def _frame(identity: HandoffIdentity, counts: RunCounts, max_chars: int) -> tupl
     covers = _covers(counts)
     tail = [
         f'To read what was left out: recall_memory(query, session="{identity.session_id}"), '
-        f'read_manifest("{identity.manifest_id}"), read_segment(sha256).',
+        f'read_manifest("{identity.manifest_id}"), read_segment(sha256 or 12 digits).',
         END_MARKER,
     ]
 
-    def head(name: str) -> list[str]:
-        return [MARKER, f"Manifest {identity.manifest_id}  session {name} ({identity.session_id})  {created_at}", covers]
+    follows = f" (follows {identity.follows})" if identity.follows is not None else ""
 
+    def head(name: str) -> list[str]:
+        return [MARKER, f"Manifest {identity.manifest_id}{follows}  session {name} ({identity.session_id})  {created_at}", covers]
+
+    if max_chars - _length(head(identity.session_name)) - _length(tail) < _FOLLOWS_NEEDS_CHARS:
+        follows = ""
     name_room = max_chars - _length(head("")) - _length(tail) - _LEAST_OVERVIEW_CHARS - len("Overview: ") - 1
     name = shorten(_clean(identity.session_name), max(_SHORTEST_NAME_CHARS, min(_LONGEST_NAME_CHARS, name_room)))
     if identity.public_url:
@@ -115,12 +123,10 @@ def _frame(identity: HandoffIdentity, counts: RunCounts, max_chars: int) -> tupl
 
 def _covers(counts: RunCounts) -> str:
     by_role = ", ".join(f"{counts.messages_by_role[role]:,} {role}" for role in _ROLES if counts.messages_by_role.get(role))
-    kept = counts.segments - counts.drop
-    dropped = f", {counts.drop:,} dropped" if counts.drop else ""
-    return (
-        f"Covers {_plural(counts.messages, 'message')}: {by_role}; "
-        f"{_plural(counts.chars, 'character')} kept in {_plural(kept, 'segment')}{dropped}."
-    )
+    segments = f"kept in {_plural(counts.segments, 'segment')}"
+    if counts.drop:  # the characters are the whole window's, those of dropped segments among them
+        segments = f"in {_plural(counts.segments, 'segment')}, {counts.drop:,} of them dropped"
+    return f"Covers {_plural(counts.messages, 'message')}: {by_role}; {_plural(counts.chars, 'character')} {segments}."
 
 
 def _plural(count: int, noun: str) -> str:

@@ -53,7 +53,7 @@ from coatcheck.domain.segments import Reduction
 
 __all__ = ["HandoffIdentity", "PlanRequest", "Planner", "handoff_candidates", "render_handoff"]
 
-PIPELINE_REVISION = "5"
+PIPELINE_REVISION = "6"
 """Rises with every change in code of what protects, what a gate lets through, where text is cut or what a handoff quotes."""
 
 _LEAST_HANDOFF_CHARS = 600
@@ -73,6 +73,7 @@ class PlanRequest:
     max_handoff_chars: int
     focus: str | None
     identity: HandoffIdentity
+    """Where it names no manifest that it follows, that is the newest one whose handoff stands in the window."""
     known_handoffs: Mapping[str, UUID]
     keys: PlaceholderKeys
     max_message_bytes: int
@@ -158,6 +159,9 @@ class Planner:
         effort.step()
         counts, token_warnings = self._count(opened, cut, stored, decided)
         effort.step()
+        earlier_handoffs = tuple(dict.fromkeys(p.handoff_manifest_id for p in cut if p.handoff_manifest_id is not None))
+        if request.identity.follows is None and earlier_handoffs:
+            request = dataclasses.replace(request, identity=dataclasses.replace(request.identity, follows=earlier_handoffs[-1]))
         handoff, handoff_warnings = self._navigate(request, opened, cut, stored, counts)
         return Plan(
             window_format=request.wire.name,
@@ -167,7 +171,7 @@ class Planner:
             blobs=tuple(stored.blobs.values()),
             handoff=handoff,
             counts=counts,
-            earlier_handoffs=tuple(dict.fromkeys(p.handoff_manifest_id for p in cut if p.handoff_manifest_id is not None)),
+            earlier_handoffs=earlier_handoffs,
             warnings=tuple(decided.warnings + token_warnings + handoff_warnings + self._lexical_warnings(stored)),
             revisions=self.revisions,
         )
@@ -217,7 +221,7 @@ class Planner:
             tokens=counted.count,
             token_counter=counted.counter,
             tokens_estimated=counted.estimated,
-            messages_by_role=dict(Counter(message.role for message in listed)),
+            messages_by_role=dict(Counter(message.said_by for message in listed)),
             segments=len(stored.segments) + dropped,
             keep=len(stored.segments) - compressed,
             compress=compressed,

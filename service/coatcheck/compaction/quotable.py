@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from coatcheck.compaction.lexicon import Signal, hits, lower
+from coatcheck.compaction.quoting import ELLIPSIS, stretch
 from coatcheck.compaction.requests import asks
 from coatcheck.domain.messages import Message, PartKind, Role
 from coatcheck.domain.values import value
@@ -35,6 +36,19 @@ class Quotable:
     answered: bool
     """Whether the assistant ended a turn after it."""
     in_last_turn: bool
+    begins_within: bool = False
+    """Whether its first line began in the segment before it."""
+    ends_within: bool = False
+    """Whether its last line goes on in the segment behind it."""
+
+    def quote(self, start: int, end: int) -> str:
+        """[start, end) of its text as one line, with an ellipsis on each side on which the line goes on."""
+        line = stretch(self.text, start, end)
+        if self.begins_within and "\n" not in self.text[:start]:
+            line = ELLIPSIS + line.removeprefix(ELLIPSIS)
+        if self.ends_within and "\n" not in self.text[end:]:
+            line = line.removesuffix(ELLIPSIS) + ELLIPSIS
+        return line
 
 
 def is_quoted_kind(kind: PartKind) -> bool:

@@ -23,6 +23,10 @@ _STACKED_MARKS = re.compile(
     "([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{3})"
     "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
 )
+_NEARBY_CHARS = 24
+"""How far back a cut may move to a better place."""
+_SEPARATORS = "/,;:=&|()<>[]{}\\"
+"""Behind which a long word may be cut where there is no space: a path between its folders."""
 _SENTENCE_START = re.compile(r"[.!?][\"')]{0,2} |[。！？]")
 _DELIMITER = re.compile(r"[\[［【〔⟦〚❲｟](?=[\W_]{0,10}(?:context|end)[\W_]{0,10}handoff)", re.IGNORECASE)
 
@@ -40,6 +44,27 @@ def escape_delimiters(text: str) -> str:
     return _DELIMITER.sub("(", text)
 
 
+def stretch(text: str, start: int, end: int) -> str:
+    """[start, end) of a text as one line, with an ellipsis on each side on which its line goes on in the text."""
+    before = text[max(0, start - _NEARBY_CHARS) : start].rpartition("\n")[2]
+    after = text[end : end + _NEARBY_CHARS].partition("\n")[0]
+    return (ELLIPSIS if before.strip() else "") + one_line(text[start:end]) + (ELLIPSIS if after.strip() else "")
+
+
+def word_start(text: str, at: int, end: int) -> int:
+    """Where the first word begins that does not reach back over ``at``; ``at`` where none does near it, before ``end``."""
+    space = text.find(" ", max(0, at - 1), min(at + _NEARBY_CHARS, end))
+    return space + 1 if space >= 0 else at
+
+
+def word_end(text: str, at: int, start: int) -> int:
+    """Where the last word ends that does not reach over ``at``; ``at`` where none does near it, behind ``start``."""
+    if at >= len(text) or text[at].isspace():
+        return at
+    space = text.rfind(" ", max(start, at - _NEARBY_CHARS), at + 1)
+    return space if space > start else at
+
+
 def shorten(line: str, max_chars: int) -> str:
     """The head of a line, at most ``max_chars`` code points, an ellipsis where it was cut; cut between words where it can be."""
     if len(line) <= max_chars:
@@ -47,10 +72,13 @@ def shorten(line: str, max_chars: int) -> str:
     if max_chars < 2:
         return ELLIPSIS[:max_chars]
     cut = _fitting_cut(line, max_chars - 1)
-    space = line.rfind(" ", max(1, cut - 24), cut + 1)
+    space = line.rfind(" ", max(1, cut - _NEARBY_CHARS), cut + 1)
     if space > 0:
         cut = space
-    return line[:cut].rstrip() + ELLIPSIS
+    else:
+        separator = max(line.rfind(sign, max(1, cut - _NEARBY_CHARS), cut) for sign in _SEPARATORS)
+        cut = _fitting_cut(line, separator + 1) if separator > 0 else cut
+    return line[:cut].rstrip().rstrip(ELLIPSIS) + ELLIPSIS
 
 
 def around(line: str, start: int, end: int, max_chars: int) -> str:
@@ -61,12 +89,10 @@ def around(line: str, start: int, end: int, max_chars: int) -> str:
     if sentence == 0 and end < max_chars - 1:
         return shorten(line, max_chars)
     if end - sentence < max_chars - 2:
-        return ELLIPSIS + shorten(line[sentence:], max_chars - 1)
+        return ELLIPSIS + shorten(line[sentence:].lstrip(ELLIPSIS), max_chars - 1)
     before = _fitting_cut(line, max(0, start - max(0, (max_chars - (end - start)) // 3)))
-    space = line.find(" ", before, before + 24)
-    if 0 <= space < start:
-        before = space + 1
-    return ELLIPSIS + shorten(line[before:], max_chars - 1)
+    before = word_start(line, before, start)
+    return ELLIPSIS + shorten(line[before:].lstrip(ELLIPSIS), max_chars - 1)
 
 
 def _fitting_cut(line: str, at: int) -> int:

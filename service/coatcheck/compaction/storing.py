@@ -80,7 +80,7 @@ def quotables_of(opened: OpenedWindow, cut: Sequence[Piece], stored: Stored) -> 
     """Every stored segment that may be quoted, once, at its last place in the window."""
     turns = Turns.of(opened.messages)
     found: dict[str, Quotable] = {}
-    for piece in cut:
+    for ordinal, piece in enumerate(cut):
         segment = stored.segments.get(piece.text) if piece.is_segment and is_quoted_kind(piece.part.kind) else None
         if segment is not None:
             found.pop(segment.sha256, None)
@@ -94,5 +94,13 @@ def quotables_of(opened: OpenedWindow, cut: Sequence[Piece], stored: Stored) -> 
                 source=piece.part.name if piece.part.kind in (PartKind.TOOL_CALL, PartKind.TOOL_RESULT) else None,
                 answered=turns.answered(piece.position),
                 in_last_turn=turns.in_last(piece.position),
+                begins_within=ordinal > 0 and _line_runs_on(cut[ordinal - 1], piece),
+                ends_within=ordinal + 1 < len(cut) and _line_runs_on(piece, cut[ordinal + 1]),
             )
     return list(found.values())
+
+
+def _line_runs_on(piece: Piece, following: Piece) -> bool:
+    """Whether a line of their part was cut between the two."""
+    is_same_part = (piece.position, piece.part_index) == (following.position, following.part_index)
+    return is_same_part and piece.is_segment and following.is_segment and not piece.text.endswith("\n")

@@ -118,6 +118,11 @@ class Message:
     is_system_field: bool = False
     """True for Anthropic's ``system``, which stands outside the list of messages."""
 
+    @property
+    def said_by(self) -> Role:
+        """A tool, where nothing but its results stand in the message: some formats carry them under the user's role."""
+        return "tool" if all(part.role == "tool" for part in self.parts) else self.role
+
 
 class WireFormat(Protocol):
     """What the pipeline needs to know of one wire format. Raises InvalidRequest, with a JSON pointer, on a bad shape."""

@@ -107,13 +107,19 @@ class Importer:
         free = await self._parts.database.work(context.tenant_scope, is_free)
         manifest_id = line.manifest_id if free else self._parts.new_id()
         made_at = min(line.created_at, self._parts.clock())
-        plan = await self._plan(context, session, line, manifest_id, made_at)
+        parent = await self._parent(context, session, line)
+        plan = await self._plan(
+            context,
+            session,
+            line,
+            HandoffIdentity(manifest_id, session.session_id, session.name, made_at, self._parts.settings.public_url, parent),
+        )
         lease = Lease(self._parts.owner, 1, self._parts.clock() + timedelta(seconds=self._parts.settings.lease_s))
         run = Run(
             manifest_id=manifest_id,
             session_id=session.session_id,
             principal_id=context.principal_id,
-            parent_manifest_id=await self._parent(context, session, line),
+            parent_manifest_id=parent,
             idempotency_key=key,
             request_digest=key,
             status=RunStatus.PERSISTED,
@@ -175,9 +181,7 @@ class Importer:
             ),
         )
 
-    async def _plan(
-        self, context: RequestContext, session: Session, line: ImportedRun, manifest_id: UUID, made_at: datetime
-    ) -> Plan:
+    async def _plan(self, context: RequestContext, session: Session, line: ImportedRun, identity: HandoffIdentity) -> Plan:
         wire = get(line.format)
         candidates = await asyncio.to_thread(handoff_candidates, wire, line.messages, line.system)
         earlier = await earlier_handoffs(self._parts, context.scope, session.session_id, candidates)
@@ -186,10 +190,10 @@ class Importer:
             messages=line.messages,
             system=line.system,
             times=line.times,
-            received_at=made_at,
+            received_at=identity.created_at,
             max_handoff_chars=line.max_handoff_chars,
             focus=None,
-            identity=HandoffIdentity(manifest_id, session.session_id, session.name, made_at, self._parts.settings.public_url),
+            identity=identity,
             known_handoffs=earlier.known,
             earlier_lines=earlier.lines,
             keys=self._parts.keyring.placeholder_keys(context.tenant_id, session.session_id),

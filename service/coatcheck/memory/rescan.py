@@ -104,7 +104,12 @@ class Rescan:
             max_handoff_chars=run.max_handoff_chars,
             focus=None,
             identity=HandoffIdentity(
-                run.manifest_id, session.session_id, session.name, run.created_at, self._parts.settings.public_url
+                run.manifest_id,
+                session.session_id,
+                session.name,
+                run.created_at,
+                self._parts.settings.public_url,
+                run.parent_manifest_id,
             ),
             known_handoffs={sha256_of(text): manifest_id for manifest_id, text in stored.handoffs.items()},
             earlier_lines=lines,

@@ -77,5 +77,7 @@ def _handoff(
         source,
         tuple(now(sha) or sha for sha in run.handoff.overview_sha256s),
     )
-    identity = HandoffIdentity(run.manifest_id, run.session_id, stored.session.name, run.created_at, public_url)
+    identity = HandoffIdentity(
+        run.manifest_id, run.session_id, stored.session.name, run.created_at, public_url, run.parent_manifest_id
+    )
     return render_handoff(identity, run.counts, overview, [line(one) for one in run.handoff.lines], run.max_handoff_chars)
