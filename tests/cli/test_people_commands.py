@@ -58,6 +58,8 @@ def test_issuers_are_named_and_the_audit_tells_of_all_of_it(machine: Machine) ->
     assert inside.code == 1
     done = [record["action"] for record in machine.ok("audit", "--limit", "2")]
     assert done == ["issuer.delete", "issuer.create"]
+    assert [record["action"] for record in machine.ok("audit", "--action", "issuer", "--since", "2026-01-01")] == done
+    assert machine.ok("audit", "--since", "2100-01-01T00:00:00") == []
     newest = machine.here("audit").out.splitlines()[1]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ  [0-9a-f-]{36} +issuer\.delete +issuer +https://sso\.example/", newest)
 

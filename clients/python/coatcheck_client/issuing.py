@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from uuid import UUID
 
 from coatcheck_client.flows import Flow, Send, at_page, every_page, json_body, read, request, without_nulls
@@ -29,11 +30,22 @@ def delete_issuer(issuer: str) -> Flow[None]:
     yield from request(Send("DELETE", "/v1/admin/issuers", params={"issuer": issuer}))
 
 
-def audit(*, principal_id: UUID | str | None = None, limit: int = 100) -> Flow[list[AuditOut]]:
-    """What was done in the tenant, newest first: the last ``limit`` things, of one principal when given."""
+def audit(
+    *,
+    principal_id: UUID | str | None = None,
+    action: str | None = None,
+    since: datetime | None = None,
+    limit: int = 100,
+) -> Flow[list[AuditOut]]:
+    """What was done in the tenant, newest first: the last ``limit`` things.
+
+    Of one principal, of one action (``session.export``) or kind of them (``session``), from a time on, where given.
+    """
     found: list[AuditOut] = []
     token: str | None = None
-    by = {"principal": str(principal_id)} if principal_id is not None else {}
+    from_then = since.isoformat() if since is not None else None
+    given = without_nulls(principal=principal_id, action=action, since=from_then)
+    by = {name: str(value) for name, value in given.items()}
     while len(found) < limit:
         size = {"page_size": str(min(200, limit - len(found)))}
         page = yield from read(Send("GET", "/v1/admin/audit", params={**by, **size, **at_page(token)}), AuditPage)

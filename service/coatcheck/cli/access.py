@@ -31,7 +31,7 @@ def create_key(
     """Make an API key. It is shown this once."""
     from coatcheck.cli import connection
 
-    until = expires.replace(tzinfo=UTC) if expires is not None and expires.tzinfo is None else expires
+    until = output.in_utc(expires)
     _print(
         connection.run(
             lambda c: c.create_key(name, principal_id=principal, operations=operation, sessions=session, expires_at=until)

@@ -109,6 +109,11 @@ def moment(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
+def in_utc(given: datetime | None) -> datetime | None:
+    """A time as somebody typed it: of UTC where it does not say of what."""
+    return given.replace(tzinfo=UTC) if given is not None and given.tzinfo is None else given
+
+
 def _cell(value: object) -> str:
     """One line of text. Line ends and tabs too are made visible: they would break the row."""
     if value is None:

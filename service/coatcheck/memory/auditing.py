@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from uuid import UUID
 
 from coatcheck.identity.context import RequestContext
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.pages import page_of
 from coatcheck.store import audit
-from coatcheck.store.audit import AuditRow
+from coatcheck.store.audit import AuditRow, Wanted
 from coatcheck.store.database import WorkerTransaction
 from coatcheck_client.wire import AuditOut, AuditPage
 
@@ -19,14 +20,24 @@ class Audit:
     def __init__(self, parts: Collaborators) -> None:
         self._parts = parts
 
-    async def page(self, context: RequestContext, principal_id: UUID | None, page_size: int, page_token: str | None) -> AuditPage:
-        """All that was done, or what one principal did."""
+    async def page(
+        self,
+        context: RequestContext,
+        principal_id: UUID | None,
+        action: str | None,
+        since: datetime | None,
+        page_size: int,
+        page_token: str | None,
+    ) -> AuditPage:
+        """What was done: by one principal, of one action or kind of them, from a time on, where given."""
         context.require_for_tenant("audit")
 
-        async def before(tx: WorkerTransaction, position: str | None, limit: int) -> list[AuditRow]:
-            return await audit.newest(tx, principal_id, UUID(position) if position else None, limit)
+        wanted = Wanted(principal_id, action, since)
 
-        listing = f"audit {principal_id or ''}"
+        async def before(tx: WorkerTransaction, position: str | None, limit: int) -> list[AuditRow]:
+            return await audit.newest(tx, wanted, UUID(position) if position else None, limit)
+
+        listing = f"audit {principal_id or ''} {action or ''} {since.isoformat() if since else ''}".rstrip()
         rows, token = await page_of(self._parts, context, listing, page_size, page_token, before, lambda row: str(row.audit_id))
         return AuditPage(records=[_out(row) for row in rows], next_page_token=token)
 

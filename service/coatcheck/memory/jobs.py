@@ -21,7 +21,7 @@ from coatcheck.memory.integrity import Scanner
 from coatcheck.memory.reconcile import Reconciler
 from coatcheck.memory.repair import Repair
 from coatcheck.memory.rescan import Rescan
-from coatcheck.store import entries, tombstones
+from coatcheck.store import audit, entries, tombstones
 from coatcheck.store.database import WorkerTransaction
 from coatcheck_client.wire import FindingOut, JobOut
 
@@ -57,7 +57,7 @@ class Jobs:
         self._jobs: dict[UUID, _Job] = {}
 
     async def start(self, context: RequestContext, kind: JobKind, *, index: bool = True) -> JobOut:
-        """Raises Overloaded while as many jobs run as are remembered."""
+        """Raises Overloaded while as many jobs run as are remembered, StoreUnavailable."""
         context.require_for_tenant(OPERATIONS[kind])
         work: dict[JobKind, Callable[[_Job], Awaitable[None]]] = {
             "scan": lambda job: self._do_scan(context, job, index),
@@ -67,6 +67,11 @@ class Jobs:
         }
         self._forget_one(context.tenant_id)
         job = _Job(self._parts.new_id(), context.tenant_id, kind)
+        if kind != "scan":  # which only looks
+            await self._parts.database.work(
+                context.tenant_scope,
+                lambda tx: audit.record(tx, self._parts.new_id(), context.actor, f"job.{kind}", "job", str(job.job_id)),
+            )
         self._jobs[job.job_id] = job
         job.task = asyncio.create_task(self._run(job, work[kind]))
         job.task.add_done_callback(_ended)

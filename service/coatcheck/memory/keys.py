@@ -158,6 +158,10 @@ class Tenants:
         """A tenant with its first operator and that operator's key."""
         context.require_for_tenant("tenants")
         tenant, key = await create_tenant(self._parts, asked.name, OPERATOR)
+        await self._parts.database.work(
+            context.tenant_scope,
+            lambda tx: audit.record(tx, self._parts.new_id(), context.actor, "tenant.create", "tenant", str(tenant.tenant_id)),
+        )
         return _tenant_out(tenant, key)
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from coatcheck.domain.errors import Forbidden, InvalidRequest, NotFound
 from coatcheck.domain.outbox import OutboxKind
-from coatcheck.domain.sessions import Visibility
+from coatcheck.domain.sessions import Session, Visibility
 from coatcheck.identity.context import RequestContext
 from coatcheck.memory.access import own_session, owned_session, require_visibility, session_by_id
 from coatcheck.memory.collaborators import Collaborators
@@ -80,7 +80,8 @@ class Sessions:
                 raise NotFound
             await tombstones.share_handoffs(tx, session_id, acl)
             await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ACL, session_id)
-            await audit.record(tx, self._parts.new_id(), context.actor, "session.patch", "session", str(session_id))
+            for change in _changes(session, visibility, participants):
+                await audit.record(tx, self._parts.new_id(), context.actor, change, "session", str(session_id))
             summary = await sessions.summary(tx, session_id)
             if summary is None:
                 raise NotFound
@@ -88,6 +89,16 @@ class Sessions:
 
         # Not read again as the caller: an operator may change what it may not read.
         return _out(await self._parts.database.work(context.tenant_scope, work))
+
+
+def _changes(old: Session, visibility: Visibility, participants: tuple[UUID, ...]) -> list[str]:
+    """What the audit says: to which kind of visibility, and whether others take part."""
+    changes = []
+    if old.visibility != visibility:
+        changes.append(f"session.visibility.{visibility.kind}")
+    if set(old.participants) != set(participants):
+        changes.append("session.participants")
+    return changes
 
 
 def _out(summary: SessionSummary) -> SessionOut:

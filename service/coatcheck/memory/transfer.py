@@ -22,7 +22,7 @@ from coatcheck.memory.export_lines import VERSION, CutOffLine, EndLine, Lines, R
 from coatcheck.memory.importing import Importer
 from coatcheck.memory.reading import Reading
 from coatcheck.memory.stored_window import window_times
-from coatcheck.store import entries, runs
+from coatcheck.store import audit, entries, runs
 from coatcheck.store.database import ReadTransaction
 from coatcheck_client.wire import ImportResponse, WarningOut
 
@@ -49,6 +49,8 @@ class _Section:
     has_end: bool
     lines: Lines = field(default_factory=Lines)
     is_over: bool = False
+    is_recorded: bool = False
+    """In the audit, which it is before anything of it is stored."""
 
     def close(self, line: EndLine, number: int) -> None:
         if self.lines.end() != line:
@@ -70,6 +72,7 @@ class Transfer:
         """The lines, oldest run first. Raises NotFound, Erased, Forbidden before the first line; an erasure meanwhile ends it."""
         context.require("export")
         session = await self._parts.database.read(context.scope, lambda tx: session_by_id(context, tx, session_id))
+        await self._record(context, "session.export", session_id)
         return self._lines(context, session)
 
     async def import_lines(self, context: RequestContext, lines: AsyncIterator[bytes]) -> ImportResponse:
@@ -97,6 +100,9 @@ class Transfer:
                 section.close(line, number)
                 continue
             else:
+                if not section.is_recorded:
+                    await self._record(context, "session.import", section.session.session_id)
+                    section.is_recorded = True
                 await self._run(context, section.session, line, number, tally)
             section.lines.add(raw, is_run=isinstance(line, RunLine))
         if section is None:
@@ -110,6 +116,12 @@ class Transfer:
             segments=tally.segments,
             skipped=tally.skipped,
             warnings=tally.warnings,
+        )
+
+    async def _record(self, context: RequestContext, action: str, session_id: UUID) -> None:
+        await self._parts.database.work(
+            context.tenant_scope,
+            lambda tx: audit.record(tx, self._parts.new_id(), context.actor, action, "session", str(session_id)),
         )
 
     async def _session(self, context: RequestContext, line: SessionLine) -> Session:

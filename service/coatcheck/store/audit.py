@@ -27,6 +27,8 @@ _PAGE = sa.text("""
 _NEWEST = sa.text("""
     SELECT audit_id, principal_id, delegation_id, action, target_kind, target_id, occurred_at FROM audit
      WHERE tenant_id = :tenant AND (CAST(:principal AS uuid) IS NULL OR principal_id = :principal)
+       AND (CAST(:action AS text) IS NULL OR action = :action OR starts_with(action, :action || '.'))
+       AND (CAST(:since AS timestamptz) IS NULL OR occurred_at >= :since)
        AND (CAST(:before AS uuid) IS NULL OR audit_id < :before)
      ORDER BY audit_id DESC LIMIT :limit
 """)
@@ -43,6 +45,15 @@ class AuditRow:
     target_kind: str
     target_id: str
     occurred_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which records: of one principal, of one action or of all that begin with it and a dot, from a time on; None is all."""
+
+    principal_id: UUID | None = None
+    action: str | None = None
+    since: datetime | None = None
 
 
 async def record(tx: AnyWriteTransaction, audit_id: UUID, actor: Actor, action: str, target_kind: str, target_id: str) -> None:
@@ -67,9 +78,16 @@ async def page(tx: WorkerTransaction, after: UUID | None, limit: int) -> list[Au
     return [_row(row) for row in await tx.connection.execute(_PAGE, parameters)]
 
 
-async def newest(tx: WorkerTransaction, principal_id: UUID | None, before: UUID | None, limit: int) -> list[AuditRow]:
-    """What was done, newest first, before ``before``; by one principal, when given."""
-    parameters = {"tenant": tx.scope.tenant_id, "principal": principal_id, "before": before, "limit": limit}
+async def newest(tx: WorkerTransaction, wanted: Wanted, before: UUID | None, limit: int) -> list[AuditRow]:
+    """What was done, newest first, before ``before``."""
+    parameters = {
+        "tenant": tx.scope.tenant_id,
+        "principal": wanted.principal_id,
+        "action": wanted.action,
+        "since": wanted.since,
+        "before": before,
+        "limit": limit,
+    }
     return [_row(row) for row in await tx.connection.execute(_NEWEST, parameters)]
 
 
