@@ -142,12 +142,14 @@ async def test_descendants_handoffs_lose_the_erased_lines_and_are_still_known_by
     second = await compacted(http, "s", [first["handoff"]["message"], *window(mark="beta")])
     third = await compacted(http, "s", [second["handoff"]["message"], *window(mark="gamma")])
     assert all("alpha" in made["handoff"]["text"] for made in (second, third))
+    assert f"(follows {first['manifest_id']})" in second["handoff"]["text"]
 
     assert (await http.delete(f"/v1/manifests/{first['manifest_id']}")).status_code == 204
 
     for made, mark in ((second, "beta"), (third, "gamma")):
         now = (await http.get(f"/v1/manifests/{made['manifest_id']}")).json()["handoff"]
         assert "alpha" not in now["text"]
+        assert first["manifest_id"] not in now["text"]
         assert mark in now["text"]
         assert now["sha256"] == sha256_of(now["text"]) != made["handoff"]["sha256"]
         assert "alpha" not in json.dumps((await http.get(f"/v1/manifests/{made['manifest_id']}/window")).json())

@@ -16,6 +16,7 @@ def without_manifest(run: Run, session_name: str, public_url: str | None, manife
     overview = Overview(run.handoff.overview, source, run.handoff.overview_sha256s)
     if set(run.handoff.overview_sha256s) & set(erased):
         overview = Overview("", "excerpt")
-    identity = HandoffIdentity(run.manifest_id, run.session_id, session_name, run.created_at, public_url, run.parent_manifest_id)
+    follows = run.parent_manifest_id if run.parent_manifest_id != manifest_id else None
+    identity = HandoffIdentity(run.manifest_id, run.session_id, session_name, run.created_at, public_url, follows)
     lines = [line for line in run.handoff.lines if line.manifest_id != manifest_id and line.sha256 not in erased]
     return render_handoff(identity, run.counts, overview, lines, run.max_handoff_chars)
