@@ -6,6 +6,7 @@ from coatcheck.domain.errors import FieldError, InvalidRequest, NotFound, Outbou
 from coatcheck.identity.context import RequestContext
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory.collaborators import Collaborators
+from coatcheck.memory.standing import require_standing_alone
 from coatcheck.store import audit, directory, issuers, permission
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.issuers import IssuerRow
@@ -46,6 +47,7 @@ class Issuers:
                 raise InvalidRequest(f"The issuer {detail}.", errors=[FieldError("/issuer", detail)])
             await self._changed(tx, context, "issuer.create", row.issuer)
 
+        await self._parts.database.work(context.tenant_scope, lambda tx: require_standing_alone(tx, context))
         await self._parts.database.work(tenant_scope(tenant_id), work)
         return _out(row)
 

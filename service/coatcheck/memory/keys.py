@@ -14,6 +14,7 @@ from coatcheck.identity.credentials import ApiKey, new_api_key
 from coatcheck.identity.operations import EVERYTHING, OPERATOR, Operation, Role
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory.collaborators import Collaborators
+from coatcheck.memory.standing import require_standing_alone
 from coatcheck.store import audit, directory, principals
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.directory import ApiKeyRow, Tenant
@@ -63,6 +64,7 @@ class Keys:
         fresh = new_api_key(context.tenant_id, self._parts.new_id())
 
         async def work(tx: WorkerTransaction) -> ApiKeyRow:
+            await require_standing_alone(tx, context)
             within = self._within(context, granted)
             holder = await principals.find(tx, within.principal_id)
             if holder is None:
@@ -100,6 +102,7 @@ class Keys:
         fresh = new_api_key(context.tenant_id, self._parts.new_id())
 
         async def work(tx: WorkerTransaction) -> ApiKeyRow:
+            await require_standing_alone(tx, context)
             old = await _in_reach(context, tx, key_id)
             if old.revoked_at is not None:
                 raise NotFound
@@ -157,6 +160,7 @@ class Tenants:
     async def create(self, context: RequestContext, asked: TenantCreate) -> TenantOut:
         """A tenant with its first operator and that operator's key."""
         context.require_for_tenant("tenants")
+        await self._parts.database.work(context.tenant_scope, lambda tx: require_standing_alone(tx, context))
         tenant, key = await create_tenant(self._parts, asked.name, OPERATOR)
         await self._parts.database.work(
             context.tenant_scope,

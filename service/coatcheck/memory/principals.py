@@ -11,6 +11,7 @@ from coatcheck.identity.context import RequestContext
 from coatcheck.identity.operations import Role
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.pages import page_of
+from coatcheck.memory.standing import require_standing_alone
 from coatcheck.store import audit, principals
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.principals import Principal
@@ -55,6 +56,7 @@ class Principals:
             _require_operator(context)
 
         async def work(tx: WorkerTransaction) -> None:
+            await require_standing_alone(tx, context)
             if not await principals.add(tx, made):
                 raise _taken()
             await self._record(tx, context, "principal.create", made)
@@ -71,6 +73,7 @@ class Principals:
                 del asked[name]
 
         async def work(tx: WorkerTransaction) -> Principal:
+            await require_standing_alone(tx, context)
             old = await principals.lock(tx, principal_id)
             if old is None:
                 raise NotFound

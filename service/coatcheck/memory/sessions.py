@@ -11,6 +11,7 @@ from coatcheck.domain.sessions import Session, Visibility
 from coatcheck.identity.context import RequestContext
 from coatcheck.memory.access import own_session, owned_session, require_visibility, session_by_id
 from coatcheck.memory.collaborators import Collaborators
+from coatcheck.memory.standing import require_standing
 from coatcheck.store import audit, outbox, principals, sessions, teams, tombstones
 from coatcheck.store.database import ReadTransaction, WorkerTransaction
 from coatcheck.store.sessions import SessionSummary
@@ -66,6 +67,7 @@ class Sessions:
             if asked is not None and asked.team_id is not None and not await teams.lock(tx, asked.team_id):
                 raise Forbidden("You are not a member of that team.")
             await sessions.lock(tx, session_id)
+            await require_standing(tx, context)
             session = await sessions.find_to_change(tx, session_id)
             if session is None:
                 raise NotFound

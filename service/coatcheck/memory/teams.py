@@ -8,6 +8,7 @@ from coatcheck.domain.errors import NotFound
 from coatcheck.identity.context import RequestContext
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.pages import page_of
+from coatcheck.memory.standing import require_standing_alone
 from coatcheck.store import audit, principals, teams
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.teams import Membership, Team
@@ -72,6 +73,7 @@ class Teams:
         made = Membership(asked.team_id, asked.principal_id, self._parts.clock())
 
         async def work(tx: WorkerTransaction) -> Membership:
+            await require_standing_alone(tx, context)
             if not await principals.existing(tx, [made.principal_id]) or not await teams.lock(tx, made.team_id):
                 raise NotFound
             standing = await teams.membership(tx, made.principal_id, made.team_id)

@@ -11,6 +11,10 @@ import sqlalchemy as sa
 
 from coatcheck.store.database import WorkerTransaction
 
+_CURRENT = sa.text("SELECT permission_revision FROM tenants WHERE tenant_id = :tenant AND status = 'active'")
+
+_LOCK = sa.text("SELECT FROM tenants WHERE tenant_id = :tenant FOR NO KEY UPDATE")
+
 _OF_TENANT = sa.text("UPDATE tenants SET permission_revision = permission_revision + 1 WHERE tenant_id = :tenant")
 
 _RAISE = "UPDATE principals SET permission_revision = permission_revision + 1 WHERE tenant_id = :tenant"
@@ -22,6 +26,17 @@ _OF_MEMBERS = sa.text(
 )
 
 _OF_SUBJECTS = sa.text(f"{_RAISE} AND issuer = :issuer")
+
+
+async def lock(tx: WorkerTransaction) -> None:
+    """Until this transaction ends, nobody else raises the tenant's."""
+    await tx.connection.execute(_LOCK, {"tenant": tx.scope.tenant_id})
+
+
+async def current(tx: WorkerTransaction) -> int | None:
+    """The tenant's; None of one that is no more."""
+    revision: int | None = await tx.connection.scalar(_CURRENT, {"tenant": tx.scope.tenant_id})
+    return revision
 
 
 async def of_principal(tx: WorkerTransaction, principal_id: UUID) -> None:
