@@ -170,7 +170,9 @@ async def test_the_rendered_block_says_what_was_corrected(http: httpx.AsyncClien
 
     rendered = (await recall(http, "staging gateway port", session="s"))["rendered"]
 
-    assert f"corrected later by {sha256_of(CORRECTED[1])[:12]}" in rendered
+    assert "\n[CORRECTED LATER: The user corrected this at " in rendered
+    assert f'"{CORRECTED[1]}" It is HIT ' in rendered
+    assert f" here, segment {sha256_of(CORRECTED[1])[:12]}, entry 1 of manifest " in rendered
 
 
 # --- what is verified

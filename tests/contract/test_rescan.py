@@ -124,6 +124,20 @@ async def test_every_read_covers_it_at_once(old: httpx.AsyncClient, new: httpx.A
     assert BADGE not in again.text
 
 
+async def test_what_a_hit_is_corrected_by_is_told_without_it(old: httpx.AsyncClient, new: httpx.AsyncClient) -> None:
+    said = (f"The harbour gate opens for {BADGE} on port 8443.", f"Correction: it is port 9443 for {BADGE}, no longer 8443.")
+    body = request("s", [*({"role": "user", "content": text} for text in said), *window()])
+    body["window"]["times"] = [f"2026-11-0{day}T10:00:00Z" for day in (1, 2)] + [None] * len(window())
+    assert (await old.post("/v1/compactions", json=body)).status_code == 201
+    asked = {"query": "harbour gate port", "session": "s"}
+
+    before, now = [(await http.post("/v1/recall", json=asked)).json() for http in (old, new)]
+
+    assert [BADGE in str(hit["superseded_by"]) for hit in before["hits"] if hit["superseded_by"]] == [True]
+    assert any(hit["superseded_by"] for hit in now["hits"])
+    assert BADGE not in str(now)
+
+
 async def test_a_rescan_makes_it_permanent_everywhere(
     days: Days, operator: Caller, old: httpx.AsyncClient, new: httpx.AsyncClient, postgres: Postgres, database_url: str
 ) -> None:

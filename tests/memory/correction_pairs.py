@@ -62,7 +62,7 @@ def read_pairs() -> list[Pair]:
 
 
 def said(name: str, text: str, day: int, session: UUID = SESSION) -> Said:
-    return Said(session, name, UUID(int=day + 1), DAY + timedelta(days=day), text)
+    return Said(session, name, UUID(int=day + 1), 3, "user", DAY + timedelta(days=day), text)
 
 
 def each_alone(pairs: list[Pair]) -> Measured:

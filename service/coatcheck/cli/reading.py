@@ -44,8 +44,10 @@ def recall(
         if hit.places > 1:
             output.say(f"   the same text in {counted(hit.places - 1, 'other session')}")
         if hit.superseded_by is not None:
-            output.say(f"   superseded by {hit.superseded_by.sha256[:12]}: {hit.superseded_by.reason}")
-        output.say(_indented(hit.text) + (" [...]" if hit.truncated else ""))
+            later = hit.superseded_by
+            entry = "" if later.ordinal is None else f"#{later.ordinal}"
+            output.say(f"   corrected later: {later.reason} ({later.sha256[:12]}  {later.manifest_id}{entry})")
+        output.say(_indented(hit.text) + ("…" if hit.truncated else ""))
     if not answer.hits:
         output.say("Nothing found.")
     for warning in answer.warnings:

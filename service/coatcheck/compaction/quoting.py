@@ -71,13 +71,13 @@ def shorten(line: str, max_chars: int) -> str:
         return line
     if max_chars < 2:
         return ELLIPSIS[:max_chars]
-    cut = _fitting_cut(line, max_chars - 1)
+    cut = fitting_cut(line, max_chars - 1)
     space = line.rfind(" ", max(1, cut - _NEARBY_CHARS), cut + 1)
     if space > 0:
         cut = space
     else:
         separator = max(line.rfind(sign, max(1, cut - _NEARBY_CHARS), cut) for sign in _SEPARATORS)
-        cut = _fitting_cut(line, separator + 1) if separator > 0 else cut
+        cut = fitting_cut(line, separator + 1) if separator > 0 else cut
     return line[:cut].rstrip().rstrip(ELLIPSIS) + ELLIPSIS
 
 
@@ -90,12 +90,12 @@ def around(line: str, start: int, end: int, max_chars: int) -> str:
         return shorten(line, max_chars)
     if end - sentence < max_chars - 2:
         return ELLIPSIS + shorten(line[sentence:].lstrip(ELLIPSIS), max_chars - 1)
-    before = _fitting_cut(line, max(0, start - max(0, (max_chars - (end - start)) // 3)))
+    before = fitting_cut(line, max(0, start - max(0, (max_chars - (end - start)) // 3)))
     before = word_start(line, before, start)
     return ELLIPSIS + shorten(line[before:].lstrip(ELLIPSIS), max_chars - 1)
 
 
-def _fitting_cut(line: str, at: int) -> int:
+def fitting_cut(line: str, at: int) -> int:
     """The last place up to ``at`` where a cut splits neither a placeholder nor a grapheme; ``at`` where there is none."""
     nearby = max(0, at - 120)
     for match in PLACEHOLDER.finditer(line, nearby):

@@ -186,9 +186,9 @@ class Recall:
         presented = [
             await self._presenter.present(context, one.best.stored, one.best.candidate.session_id, wanted) for one in chosen
         ]
-        said = [_said(one.best) for one in chosen]
+        said = [await self._said(context, one.best) for one in chosen]
         beyond = await self._beyond(context, request, said, unfolded(verified)) if is_reranked else []
-        superseding = find_superseding(said, [_said(one) for one in unfolded(verified)], beyond)
+        superseding = find_superseding(said, [await self._said(context, one) for one in unfolded(verified)], beyond)
         hits = [self._hit(one, shown, superseding) for one, shown in zip(chosen, presented, strict=True)]
         return fit(hits, request.max_chars)
 
@@ -201,8 +201,20 @@ class Recall:
             async with asyncio.timeout(BEYOND_LIMIT_S):
                 found = await speaking_of(self._parts, context.scope, said, known, request.until)
                 more = await self._confirmed(context, fuse({"lexical": found}, {"lexical": 1.0}, 1), reduced=False) if found else []
-                return [_said(one) for one in more]
+                return [await self._said(context, one) for one in more]
         return []
+
+    async def _said(self, context: RequestContext, one: Verified) -> Said:
+        shown = await self._presenter.present(context, one.stored, one.candidate.session_id)
+        return Said(
+            session_id=one.candidate.session_id,
+            sha256=one.candidate.sha256,
+            manifest_id=one.entry.manifest_id,
+            ordinal=one.entry.ordinal,
+            role=one.entry.role,
+            at=one.entry.occurred_at or one.stored.stored_at,
+            text=shown.text,
+        )
 
     def _hit(self, found: Folded, shown: Presented, superseding: dict[SegmentKey, SupersededBy]) -> RecallHit:
         one, *others = found.places
@@ -234,14 +246,4 @@ def _place(one: Verified) -> Place:
         manifest_id=one.entry.manifest_id,
         ordinal=one.entry.ordinal,
         occurred_at=one.entry.occurred_at,
-    )
-
-
-def _said(one: Verified) -> Said:
-    return Said(
-        session_id=one.candidate.session_id,
-        sha256=one.candidate.sha256,
-        manifest_id=one.entry.manifest_id,
-        at=one.entry.occurred_at or one.stored.stored_at,
-        text=decode(one.stored.segment.raw),
     )

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import chain
 from uuid import UUID
 
+from coatcheck.compaction.instructions import reads_like_an_instruction
+from coatcheck.compaction.quoting import one_line, shorten
 from coatcheck.memory.correction_words import PLACES
 from coatcheck.memory.corrections import READ_CHARS, Correction, corrections, sentences_of
 from coatcheck.memory.fusion import SegmentKey
@@ -25,6 +27,14 @@ RARE_IN = 2
 ENOUGH = 3.0
 """What a shared subject weighs at least; ``subjects`` has the weights."""
 NAMED = 3
+QUOTED_CHARS = 160
+WHO = {
+    "user": "The user",
+    "assistant": "The assistant",
+    "tool": "A tool's result",
+    "system": "A system message",
+    "developer": "A developer message",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +44,11 @@ class Said:
     session_id: UUID
     sha256: str
     manifest_id: UUID
+    ordinal: int
+    role: str
     at: datetime
     text: str
+    """As it may leave: a reason quotes it."""
 
     @property
     def key(self) -> SegmentKey:
@@ -57,9 +70,18 @@ def find_superseding(hits: Sequence[Said], pool: Sequence[Said], beyond: Sequenc
                 around = {said.key: said for said in (*pool, *hits)}
                 frequency = _frequency([said for key, said in around.items() if key not in correcting])
             if shared := _shared(hit.text, correcting[one.key], frequency):
-                reason = f"a later correction speaks of {', '.join(shared[:NAMED])}"
-                found[hit.key] = SupersededBy(sha256=one.sha256, manifest_id=one.manifest_id, reason=reason)
+                found[hit.key] = SupersededBy(
+                    sha256=one.sha256, manifest_id=one.manifest_id, ordinal=one.ordinal, reason=_reason(one, *shared)
+                )
     return found
+
+
+def _reason(later: Said, correction: Correction, terms: Sequence[str]) -> str:
+    """Who corrected it, when, about what and in which words; those of an instruction are left out."""
+    at = later.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%MZ")
+    said = f"{WHO.get(later.role, later.role)} corrected this at {at} ({', '.join(map(one_line, terms[:NAMED]))})"
+    sentence = one_line(correction.sentence)
+    return f"{said}." if reads_like_an_instruction(sentence, later.role) else f'{said}: "{shorten(sentence, QUOTED_CHARS)}"'
 
 
 def _may_correct(later: Said, hit: Said) -> bool:
@@ -71,8 +93,8 @@ def _frequency(pool: Sequence[Said]) -> Counter[int]:
     return Counter(chain.from_iterable(terms_in(said.text[:READ_CHARS]) for said in pool))
 
 
-def _shared(text: str, of_later: Sequence[Correction], frequency: Counter[int]) -> list[str]:
-    """What the earlier text and one of the corrections both speak of; nothing, where it is not enough."""
+def _shared(text: str, of_later: Sequence[Correction], frequency: Counter[int]) -> tuple[Correction, list[str]] | None:
+    """The correction that speaks of the same as the earlier text, and what that is; None where it is not enough."""
     said = [terms_in(sentence) for sentence in sentences_of(text)]
     rare = {term for sentence in said for term in sentence if frequency[term] <= RARE_IN}
     for correction in of_later:
@@ -84,8 +106,8 @@ def _shared(text: str, of_later: Sequence[Correction], frequency: Counter[int]) 
         for at in range(len(said)):
             shared = _subject(together(said[at : at + 2]), rare, correction, near)
             if shared:
-                return shared
-    return []
+                return correction, shared
+    return None
 
 
 def _subject(said: Terms, rare: Set[int], correction: Correction, near: Terms) -> list[str]:

@@ -35,10 +35,15 @@ class Ranks(Response):
 
 
 class SupersededBy(Response):
-    """A later segment of the same session that takes back what this one says. A hint: the hit is shown all the same."""
+    """A later segment of the same session that takes back what this one says. A hint: the hit is shown all the same.
+
+    ``reason`` is a sentence for a reader: who corrected it, when, about what and in which words. ``ordinal`` is the segment's
+    entry in its manifest, which an older service does not say.
+    """
 
     sha256: str
     manifest_id: UUID
+    ordinal: int | None = None
     reason: str
 
 
