@@ -12,7 +12,8 @@ import pytest
 
 from coatcheck.cli.demo import story
 from coatcheck_client.pairing import groups
-from coatcheck_client.windows import plan_window, text_chars
+from coatcheck_client.sizes import text_chars
+from coatcheck_client.windows import plan_window
 
 SECRET_SHAPES = re.compile(
     r"gh[pousr]_[A-Za-z0-9]{16}|AKIA[0-9A-Z]{12}|-----BEGIN|xox[bap]-|eyJ[A-Za-z0-9_-]{20}|://[^/\s:@]+:[^/\s:@{]+@"

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck_client.pairing import Flaw, Group, groups
-from coatcheck_client.windows import HANDOFF_CHARS, cut_windows, plan_window, text_chars
+from coatcheck_client.sizes import text_chars
+from coatcheck_client.windows import HANDOFF_CHARS, cut_windows, plan_window
 
 LONG = "word " * 200
 

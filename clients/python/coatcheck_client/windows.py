@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coatcheck_client.pairing import Group, groups
+from coatcheck_client.sizes import text_chars
 
 DEFAULT_WINDOW_CHARS = 100_000
 DEFAULT_KEEP_LAST = 6
@@ -19,7 +20,6 @@ HANDOFF_CHARS = 1_900
 """The default bound of a handoff: a window shorter than this cannot gain anything."""
 MAX_WINDOW_BYTES = 24 * 1024 * 1024
 """Below the service's body limit of 32 MiB, images included."""
-_STRUCTURAL_KEYS = frozenset({"role", "type", "id", "tool_call_id", "tool_use_id", "call_id", "signature", "encrypted_content"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ class Window:
     indices: tuple[int, ...]
     messages: tuple[Any, ...]
     chars: int
+    """As ``sizes`` counts them."""
 
     @property
     def start(self) -> int:
@@ -118,20 +119,6 @@ def cut_windows(messages: Sequence[Any], window_chars: int = DEFAULT_WINDOW_CHAR
     elif current:
         cut.append(current)
     return Cut(tuple(_window(messages, part) for part in cut), tuple(left_out))
-
-
-def text_chars(value: Any) -> int:
-    """The code points of a message's text: its string leaves, less ids, signatures and encoded binary content."""
-    if isinstance(value, str):
-        return 0 if value.startswith("data:") and ";base64," in value[:200] else len(value)
-    if isinstance(value, list):
-        return sum(text_chars(item) for item in value)
-    if isinstance(value, dict):
-        is_binary = value.get("type") == "base64" or "media_type" in value
-        return sum(
-            text_chars(item) for key, item in value.items() if key not in _STRUCTURAL_KEYS and not (is_binary and key == "data")
-        )
-    return 0
 
 
 def _head(messages: Sequence[Any]) -> int:

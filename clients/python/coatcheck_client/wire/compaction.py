@@ -45,6 +45,13 @@ class TokenCount(Response):
 
 
 class WindowCounts(Response):
+    """Of the whole window as it came, after redaction.
+
+    ``chars`` are the code points of its text, each place counted: what was said, thought, called with and returned, earlier
+    handoffs among it. Names, ids and encoded binary content are no text. ``sizes.text_chars`` counts the same before
+    redaction.
+    """
+
     messages: int
     parts: int
     chars: int
@@ -52,6 +59,11 @@ class WindowCounts(Response):
 
 
 class SegmentCounts(Response):
+    """The distinct texts that the window was cut into, each counted once however often it stands there.
+
+    An earlier handoff is none. ``already_stored`` are those of them that the session held before.
+    """
+
     total: int
     keep: int
     compress: int
