@@ -19,7 +19,7 @@ async def find_session(context: RequestContext, tx: ReadTransaction, reference: 
 
     Raises NotFound for a UUID that names nothing the caller may read, Erased where it could have read it.
     """
-    session_id = _as_uuid(reference)
+    session_id = written_uuid(reference)
     return await own_session(context, tx, reference) if session_id is None else await session_by_id(context, tx, session_id)
 
 
@@ -119,7 +119,7 @@ def _in_reach(context: RequestContext, session_id: UUID) -> bool:
     return context.sessions is None or session_id in context.sessions
 
 
-def _as_uuid(reference: str) -> UUID | None:
+def written_uuid(reference: str) -> UUID | None:
     """Only in the one form that we write: what merely can be read as a UUID is a name."""
     try:
         named = UUID(reference)

@@ -62,10 +62,10 @@ async def looked_up(
 ) -> Circumstances:
     """The circumstances with what is kept here. Raises NotFound and Erased for a session's id, as every route does."""
     session = await find_session(context, tx, asked.session) if asked.session else None
-    sources = {name_of(source.id): source.revision for source in asked.sources or ()}
-    ids = {one for name in sources if (one := as_uuid(name)) is not None}
+    ids = {one for source in asked.sources or () if (one := as_uuid(source.id)) is not None}
     resources = await cache_resources.find(tx, ids | ({session.session_id} if session is not None else set()))
     resources = {key: one for key, one in resources.items() if context.reaches(one.session_id)}
+    sources = {_name_of(source.id, resources): source.revision for source in asked.sources or ()}
     own = resources.get(session.session_id) if session is not None else None
     tags: list[Fingerprint] = list(source_tags(prints, list(sources)))
     if asked.session:
@@ -125,13 +125,20 @@ def _reads_for_all(context: RequestContext, sharing: Sharing, acl: Collection[st
     return sharing.is_private or PUBLIC in acl or sharing.acl_key(context.principal_id) in acl
 
 
-def name_of(source_id: str) -> str:
-    """One spelling for each id of ours."""
+def _name_of(source_id: str, resources: Collection[UUID]) -> str:
+    """One spelling for each id of ours. Anybody else's is as it was written: what reads as one UUID may be two names."""
     uuid = as_uuid(source_id)
-    return str(uuid) if uuid is not None else source_id
+    return str(uuid) if uuid in resources else source_id
+
+
+def spellings(source_id: str) -> list[str]:
+    """What an entry may be tied to that rests on this source, whether it is kept here or not."""
+    uuid = as_uuid(source_id)
+    return [source_id] if uuid is None else [source_id, str(uuid)]
 
 
 def as_uuid(text: str) -> UUID | None:
+    """The UUID that is meant where one is, however it is written: what is kept here is to be known in any spelling."""
     try:
         return UUID(text)
     except ValueError:

@@ -9,8 +9,8 @@ from coatcheck.domain.response_cache import Fingerprint
 from coatcheck.identity.cache_scopes import conversation_tag, source_tags
 from coatcheck.identity.context import RequestContext
 from coatcheck.identity.fingerprints import Fingerprints
-from coatcheck.memory.access import find_session
-from coatcheck.memory.cache_circumstances import as_uuid, name_of
+from coatcheck.memory.access import find_session, written_uuid
+from coatcheck.memory.cache_circumstances import spellings
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.store import audit, cache_purge
 from coatcheck.store.database import WorkerTransaction
@@ -73,7 +73,7 @@ class CachePurging:
     async def _conversation(self, context: RequestContext, name: str | None, whose: str) -> list[Fingerprint] | None:
         if name is None:
             return None
-        if whose != "own" and (session_id := as_uuid(name)) is not None:
+        if whose != "own" and (session_id := written_uuid(name)) is not None:
             # An operator need not be able to read what it purges, nor need it exist any more.
             return [conversation_tag(prints, context.principal_id, session_id) for prints in self._prints(context)]
         session = await self._parts.database.read(context.scope, lambda tx: find_session(context, tx, name))
@@ -85,7 +85,7 @@ class CachePurging:
     def _source(self, context: RequestContext, source: str | None) -> list[Fingerprint] | None:
         if source is None:
             return None
-        return [tag for prints in self._prints(context) for tag in source_tags(prints, [name_of(source)])]
+        return [tag for prints in self._prints(context) for tag in source_tags(prints, spellings(source))]
 
     def _prints(self, context: RequestContext) -> list[Fingerprints]:
         return self._parts.keyring.earlier_cache_fingerprints(context.tenant_id)
