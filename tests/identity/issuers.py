@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from uuid import UUID
 
+from coatcheck.domain.identifiers import utc_now
 from coatcheck.identity.key_sets import KeySets
 from coatcheck.identity.operations import Role
 from coatcheck.identity.ports import IssuerRecord, SubjectRecord
@@ -22,7 +23,9 @@ class Issuers:
         self.issuer: IssuerRecord | None = IssuerRecord(ISSUER, TENANT, URI, AUDIENCE)
         self.subject: SubjectRecord | None = SubjectRecord(ADA, Role.MEMBER, True, True, frozenset({UUID(int=7)}), 3, 2)
         self.asked: list[tuple[object, ...]] = []
-        self.verifier = TokenVerifier(self, KeySets(self._fetch, lambda: 1_000.0))
+        self.now = utc_now
+        self.fetches = 0
+        self.verifier = TokenVerifier(self, KeySets(self._fetch, lambda: 1_000.0), lambda: self.now())
 
     def knows(self, **changes: object) -> None:
         """The subject, changed."""
@@ -38,4 +41,5 @@ class Issuers:
 
     async def _fetch(self, url: str) -> bytes:
         assert url == URI
+        self.fetches += 1
         return key_set(public_jwk("ES256", "one"), public_jwk("EdDSA", "ed"))

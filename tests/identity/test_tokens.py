@@ -14,7 +14,7 @@ import pytest
 from coatcheck.domain.errors import Unauthenticated
 from coatcheck.identity.context import Credential, CredentialKind
 from coatcheck.identity.operations import MEMBER, OPERATOR, Role
-from coatcheck.identity.tokens import MAX_KID_CHARS
+from coatcheck.identity.tokens import LEEWAY_S, MAX_KID_CHARS
 from tests.identity.issuers import ADA, TENANT, Issuers
 from tests.identity.issuing import ISSUER, claims, private_key, token, unsigned
 
@@ -40,6 +40,59 @@ async def test_a_token_gives_its_subjects_rights_as_they_are_now(issuers: Issuer
     assert (context.operations, context.teams) == (MEMBER, frozenset({UUID(int=7)}))
     assert (context.permission_revision, context.own_revision) == (3, 2)
     assert issuers.asked == [(TENANT, ISSUER, "ada")]
+
+
+NOW = 1_800_000_000
+DURING: dict[str, Any] = {"iat": NOW - 60, "nbf": NOW - 60, "exp": NOW + 60}
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_in_time"),
+    [
+        ({"exp": NOW - LEEWAY_S}, False),
+        ({"exp": NOW - LEEWAY_S + 1}, True),
+        ({"exp": NOW - LEEWAY_S + 0.5}, True),
+        ({"nbf": NOW + LEEWAY_S}, True),
+        ({"nbf": NOW + LEEWAY_S + 1}, False),
+        ({"nbf": NOW + LEEWAY_S + 0.5}, False),
+        ({"nbf": None}, True),
+        ({"iat": NOW + LEEWAY_S}, True),
+        ({"iat": NOW + LEEWAY_S + 1}, False),
+        ({"iat": -(10**30)}, True),
+        ({"exp": True}, False),
+        ({"exp": str(NOW + 60)}, False),
+        ({"exp": [NOW + 60]}, False),
+        ({"exp": 10**400}, False),
+        ({"exp": 0}, False),
+        ({"nbf": str(NOW - 60)}, False),
+        ({"nbf": {}}, False),
+        ({"iat": "0"}, False),
+        ({"iat": False}, False),
+    ],
+)
+async def test_a_tokens_time_is_told_by_the_services_clock(issuers: Issuers, changes: dict[str, Any], is_in_time: bool) -> None:
+    issuers.now = lambda: datetime.fromtimestamp(NOW, UTC)
+    text = token(claims(**{**DURING, **changes}))
+
+    if is_in_time:
+        assert (await issuers.verifier.context_of(text)).principal_id == ADA
+    else:
+        assert await refused(issuers, text)
+
+
+@pytest.mark.parametrize("hours", [-2, 2])
+async def test_a_clock_that_jumps_takes_tokens_along_and_no_key(issuers: Issuers, hours: int) -> None:
+    """The keys are as old as they are, by another clock; a token is one of its own time."""
+    issuers.now = lambda: datetime.fromtimestamp(NOW, UTC)
+    text = token(claims(**DURING))
+    await issuers.verifier.context_of(text)
+
+    issuers.now = lambda: datetime.fromtimestamp(NOW + hours * 3_600, UTC)
+    assert await refused(issuers, text)
+
+    moved: dict[str, Any] = {name: at + hours * 3_600 for name, at in DURING.items()}
+    await issuers.verifier.context_of(token(claims(**moved)))
+    assert issuers.fetches == 1
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ async def composed(on: Foundations, *, alone: bool, owner: str | None = None, re
         credentials = StoreDirectory(database)
         key_sets = KeySets(parts.outbound.get)
         stack.push_async_callback(key_sets.close)
-        authenticator = Authenticator(credentials, on.keyring, utc_now, TokenVerifier(credentials, key_sets))
+        authenticator = Authenticator(credentials, on.keyring, parts.clock, TokenVerifier(credentials, key_sets, parts.clock))
         mcp = McpDoor(counted(use_cases.services, parts.metrics))
         stack.push_async_callback(mcp.close)
         asgi = create_api(
