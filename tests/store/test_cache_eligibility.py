@@ -81,6 +81,7 @@ SPOILT = {
     "acl": "acl = ARRAY['public']",
     "acl, with more": "acl = acl || ARRAY['public']",
     "time": "expires_at = created_at",
+    "a clock that was set back": "created_at = created_at + interval '121 s', expires_at = expires_at + interval '121 s'",
 }
 
 
@@ -131,6 +132,22 @@ async def test_of_ineligible_entries_only_the_askers_own_are_told_of(tenant: Ten
     assert await told(frozenset({uuid4()})) is None
     await spoil(tenant, "expires_at = created_at")
     assert await told(None) is None
+
+
+async def test_what_would_live_longer_than_any_answer_goes_with_what_is_too_old(tenant: Tenancy) -> None:
+    """It was stored before the clock was set back: were it kept, it would be eligible once that time comes again."""
+    who = scope_of(await tenant.principal())
+    entry = await kept(tenant, who)
+    longest = entry.expires_at - NOW
+
+    async def gone() -> int:
+        return await tenant.database.work(tenant.scope, lambda tx: cache_purge.expired(tx, NOW, longest))
+
+    assert await gone() == 0
+    await spoil(tenant, "created_at = created_at + interval '60 s', expires_at = expires_at + interval '60 s'")
+    assert await gone() == 0
+    await spoil(tenant, "created_at = created_at + interval '1 s', expires_at = expires_at + interval '1 s'")
+    assert await gone() == 1
 
 
 async def test_room_is_made_in_the_sharing_scope_that_is_full_and_in_no_other(tenant: Tenancy, other_tenant: Tenancy) -> None:

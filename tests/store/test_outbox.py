@@ -208,3 +208,39 @@ async def test_stats_are_of_one_tenant(database: Database, tenant: Tenancy, othe
     assert await database.work(tenant.scope, outbox.stats) == OutboxStats(3, made[0].created_at, 0)
     assert await database.work(other_tenant.scope, outbox.stats) == OutboxStats(0, None, 0)
     assert await claim(database, other_tenant, "a") == []
+
+
+HOURS = timedelta(hours=3)
+
+
+async def test_work_does_not_wait_for_a_clock_that_was_set_back(database: Database, tenant: Tenancy) -> None:
+    """Neither what failed and is due in a minute of the old time, nor what a process held that died."""
+    await enqueue(database, tenant, 2)
+    failed, held = await claim(database, tenant, "a")
+    due = EPOCH + timedelta(seconds=60)
+    assert await database.work(tenant.scope, lambda tx: outbox.fail(tx, failed, "late", due, False))
+
+    soon = await claim(database, tenant, "b", now=EPOCH - timedelta(minutes=5))
+    later = await claim(database, tenant, "b", now=EPOCH - HOURS)
+
+    assert soon == []
+    assert {item.item_id for item in later} == {failed.item_id, held.item_id}
+
+
+async def test_a_run_under_a_lease_of_a_time_to_come_is_not_waited_for(database: Database, tenant: Tenancy) -> None:
+    scope = await tenant.principal()
+    run = await store_run(database, scope, await store_session(database, scope), ["text"])
+    assert run.lease is not None
+    soon = await claim(database, tenant, "b", now=run.lease.until - timedelta(minutes=5))
+    later = await claim(database, tenant, "b", now=run.lease.until - HOURS)
+
+    assert ([item.manifest_id for item in soon], [item.manifest_id for item in later]) == ([], [run.manifest_id])
+
+
+async def test_a_sweep_waits_for_its_time_by_whatever_clock(database: Database, tenant: Tenancy) -> None:
+    """Somebody may yet write what it is to sweep."""
+    due = EPOCH + timedelta(seconds=60)
+    made = await database.work(tenant.scope, lambda tx: outbox.enqueue(tx, uuid4(), OutboxKind.SWEEP, uuid4(), not_before=due))
+
+    assert await claim(database, tenant, "b", now=EPOCH - HOURS) == []
+    assert [item.item_id for item in await claim(database, tenant, "b", now=due)] == [made.item_id]

@@ -77,6 +77,21 @@ async def test_a_lease_is_taken_over_when_it_has_run_out_and_not_before(database
     assert again is None
 
 
+async def test_no_lease_outlives_a_clock_that_was_set_back(database: Database, tenant: Tenancy) -> None:
+    """Of a process that died, and whose lease would have the work wait for hours. Ten times a lease is no such thing."""
+    scope = await tenant.principal()
+    run = await store_run(database, scope, await store_session(database, scope), ["text"])
+    held, lease = run.lease, timedelta(seconds=90)
+    assert held is not None
+
+    async def taken(set_back: timedelta) -> Lease | None:
+        now = held.until - set_back
+        return await database.work(tenant.scope, lambda tx: runs.take_over(tx, run.manifest_id, "b", now, now + lease))
+
+    assert await taken(10 * lease) is None
+    assert await taken(10 * lease + timedelta(seconds=1)) is not None
+
+
 async def test_who_lost_the_lease_can_neither_renew_nor_release_nor_acknowledge(database: Database, tenant: Tenancy) -> None:
     scope = await tenant.principal()
     run = await store_run(database, scope, await store_session(database, scope), ["text"])

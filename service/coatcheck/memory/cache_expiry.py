@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from datetime import timedelta
 from uuid import UUID
 
 from coatcheck.domain.errors import StoreUnavailable
@@ -57,8 +58,9 @@ class CacheExpiry:
 
     async def _of_one(self, scope: TenantScope) -> int:
         now, gone = self._parts.clock(), 0
+        longest = timedelta(seconds=self._parts.settings.response_cache_ttl_s)
         while True:
-            at_once = await self._parts.database.work(scope, lambda tx: cache_purge.expired(tx, now))
+            at_once = await self._parts.database.work(scope, lambda tx: cache_purge.expired(tx, now, longest))
             gone += at_once
             if at_once < cache_purge.EXPIRED_AT_ONCE:
                 return gone

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from coatcheck.domain.response_cache import CacheScope, Fingerprint, PromptPrint
 from coatcheck.store.database import WorkerTransaction
+from coatcheck.store.response_cache import CLOCKS_APART
 
 _PURGE = sa.text("""
     DELETE FROM cache_entries
@@ -34,7 +35,7 @@ _OUTDATED = sa.text("DELETE FROM cache_entries WHERE tenant_id = :tenant AND sch
 _EXPIRED = sa.text("""
     DELETE FROM cache_entries
      WHERE tenant_id = :tenant AND entry_id = ANY (ARRAY(
-           SELECT entry_id FROM cache_entries WHERE tenant_id = :tenant AND expires_at <= :now
+           SELECT entry_id FROM cache_entries WHERE tenant_id = :tenant AND (expires_at <= :now OR expires_at > :latest)
             ORDER BY expires_at LIMIT :limit))
 """)
 
@@ -116,9 +117,9 @@ async def outdated(tx: WorkerTransaction, schema: Fingerprint) -> int:
     return int((await tx.connection.execute(_OUTDATED, {"tenant": tx.scope.tenant_id, "schema": schema})).rowcount)
 
 
-async def expired(tx: WorkerTransaction, now: datetime) -> int:
-    """The oldest of the expired entries, a thousand at most."""
-    parameters = {"tenant": tx.scope.tenant_id, "now": now, "limit": EXPIRED_AT_ONCE}
+async def expired(tx: WorkerTransaction, now: datetime, longest: timedelta) -> int:
+    """The oldest of the expired entries, a thousand at most; those too that would live for longer than any entry is to."""
+    parameters = {"tenant": tx.scope.tenant_id, "now": now, "latest": now + longest + CLOCKS_APART, "limit": EXPIRED_AT_ONCE}
     return int((await tx.connection.execute(_EXPIRED, parameters)).rowcount)
 
 

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from coatcheck.domain.canonical import scalar_text
 from coatcheck.domain.identifiers import utc_now
 from coatcheck.domain.outbox import OutboxItem, OutboxKind
+from coatcheck.store.ahead import furthest
 from coatcheck.store.database import AnyWriteTransaction, WorkerTransaction
 
 ERROR_MAX_CHARS = 500
@@ -37,16 +38,19 @@ _ENQUEUE_EVERY_RUN = sa.text("""
 """)
 
 # An unfinished run's rows belong to whoever holds its lease. An attempt is counted when it begins: it may end with a crash.
+# A sweep waits for leases of others to end, and waits rather too long than too short.
 _CLAIM = sa.text(f"""
     UPDATE outbox SET lease_owner = :owner, lease_fence = lease_fence + 1, lease_until = :until, attempts = attempts + 1
      WHERE tenant_id = :tenant
        AND item_id IN (
            SELECT o.item_id FROM outbox o
-            WHERE o.tenant_id = :tenant AND o.quarantined_at IS NULL AND o.next_attempt_at <= :now
-              AND (o.lease_until IS NULL OR o.lease_until <= :now)
+            WHERE o.tenant_id = :tenant AND o.quarantined_at IS NULL
+              AND (o.next_attempt_at <= :now OR (o.next_attempt_at > :furthest AND o.kind <> 'sweep'))
+              AND (o.lease_until IS NULL OR o.lease_until <= :now OR o.lease_until > :furthest)
               AND NOT (o.kind = 'upsert' AND EXISTS (
                   SELECT FROM runs r
-                   WHERE r.tenant_id = o.tenant_id AND r.manifest_id = o.manifest_id AND r.lease_until > :now))
+                   WHERE r.tenant_id = o.tenant_id AND r.manifest_id = o.manifest_id
+                     AND r.lease_until > :now AND r.lease_until <= :furthest))
             ORDER BY o.created_at, o.item_id LIMIT :limit
               FOR UPDATE OF o SKIP LOCKED)
     RETURNING {_COLUMNS}
@@ -139,7 +143,14 @@ async def enqueue_every_run(tx: WorkerTransaction) -> int:
 
 async def claim(tx: WorkerTransaction, owner: str, limit: int, now: datetime, lease_until: datetime) -> list[OutboxItem]:
     """Leases due work that nobody holds, oldest first; two claims at the same time never get the same item."""
-    parameters = {"tenant": tx.scope.tenant_id, "owner": owner, "limit": limit, "now": now, "until": lease_until}
+    parameters = {
+        "tenant": tx.scope.tenant_id,
+        "owner": owner,
+        "limit": limit,
+        "now": now,
+        "until": lease_until,
+        "furthest": furthest(now, lease_until),
+    }
     items = [_item(row) for row in await tx.connection.execute(_CLAIM, parameters)]
     return sorted(items, key=lambda item: (item.created_at, item.item_id))
 

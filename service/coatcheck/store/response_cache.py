@@ -7,7 +7,7 @@ each dimension, so that neither a digest nor a caller's word ever stands for acc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +19,10 @@ from coatcheck.store.database import ReadTransaction, WriteTransaction
 
 _DIMENSIONS = ", ".join(dimension.value for dimension in Dimension)
 _EACH_EQUAL = " AND ".join(f"{dimension.value} = %({dimension.value})s" for dimension in Dimension)
-_ELIGIBLE = f"tenant_id = %(tenant)s AND scope = %(scope)s AND acl = ARRAY[%(acl_key)s] AND expires_at > %(now)s AND {_EACH_EQUAL}"
+_LIVING = "expires_at > %(now)s AND created_at <= %(latest)s"
+_ELIGIBLE = f"tenant_id = %(tenant)s AND scope = %(scope)s AND acl = ARRAY[%(acl_key)s] AND {_LIVING} AND {_EACH_EQUAL}"
+CLOCKS_APART = timedelta(seconds=60)
+"""How much later than now another process's clock may have it. What was made later yet was made before the clock was set back."""
 
 _EXACT = f"""
     SELECT entry_id, answer, created_at, expires_at FROM cache_entries
@@ -148,6 +151,7 @@ def _of(scope: CacheScope, now: datetime) -> dict[str, Any]:
         "scope": scope.digest,
         "acl_key": scope.acl_key,
         "now": now,
+        "latest": now + CLOCKS_APART,
         **scope.dimensions.as_json(),
     }
 

@@ -9,6 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from coatcheck.domain.runs import Lease
+from coatcheck.store.ahead import furthest
 from coatcheck.store.database import AnyTransaction, AnyWriteTransaction, WorkerTransaction
 
 _WRITING_UNTIL = sa.text("""
@@ -25,7 +26,7 @@ _WRITING_UNTIL = sa.text("""
 _TAKE_OVER = sa.text("""
     UPDATE runs SET lease_owner = :owner, lease_fence = lease_fence + 1, lease_until = :until
      WHERE tenant_id = :tenant AND manifest_id = :manifest AND status = 'persisted' AND erased_at IS NULL
-       AND (lease_until IS NULL OR lease_until <= :now)
+       AND (lease_until IS NULL OR lease_until <= :now OR lease_until > :furthest)
     RETURNING lease_fence
 """)
 
@@ -62,7 +63,14 @@ _VOID_LEASES = tuple(
 
 async def take_over(tx: AnyWriteTransaction, manifest_id: UUID, owner: str, now: datetime, until: datetime) -> Lease | None:
     """The next lease on an unfinished run; None while somebody's is alive, or there is nothing left to do."""
-    parameters = {"tenant": tx.scope.tenant_id, "manifest": manifest_id, "owner": owner, "now": now, "until": until}
+    parameters = {
+        "tenant": tx.scope.tenant_id,
+        "manifest": manifest_id,
+        "owner": owner,
+        "now": now,
+        "until": until,
+        "furthest": furthest(now, until),
+    }
     fence = await tx.connection.scalar(_TAKE_OVER, parameters)
     return None if fence is None else Lease(owner, fence, until)
 
