@@ -11,6 +11,7 @@ import pytest
 from fastapi import Request, Response
 from starlette.responses import StreamingResponse
 from starlette.types import Message
+from structlog.testing import capture_logs
 
 from coatcheck.api.asked import asked_of
 from coatcheck.api.edge import Limits
@@ -134,10 +135,13 @@ async def test_an_answer_that_is_streamed_breaks_off_with_the_rights_for_it(
         return StreamingResponse(lines())
 
     whole: Message = {"type": "http.request", "body": b"", "more_body": False}
-    sent, _ = await exchange(bench.edge(), [whole], method="GET", path="/v1/export", headers=credential(member))
+    with capture_logs() as seen:
+        sent, _ = await exchange(bench.edge(), [whole], method="GET", path="/v1/export", headers=credential(member))
 
     bodies = [message for message in sent if message["type"] == "http.response.body"]
     assert [message["body"] for message in bodies] == [b"0", b"1"]
+    said = [(line["event"], line["log_level"], line["problem"]) for line in seen if line["event"] != "request"]
+    assert said == [("answer broken off", "warning", "unauthenticated")]
     assert all(message["more_body"] for message in bodies)
     assert given == [b"0", b"1", b"2"]
     assert bench.gate.in_flight == 0

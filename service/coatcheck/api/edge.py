@@ -121,8 +121,12 @@ class Edge:
                 answer.status = answer.status or 499
             except CoatcheckError as error:
                 await answer.replace(scope, receive, error)
-            except Exception:
-                log.exception("request failed")
+            except Exception as error:
+                cause = error.__cause__
+                if answer.status and isinstance(cause, CoatcheckError):  # the framework's own, around what came too late to be told
+                    log.warning("answer broken off", problem=cause.slug)
+                else:
+                    log.exception("request failed")
                 await answer.replace(scope, receive, CoatcheckError())
             finally:
                 self._account(scope, asked, answer.status, time.perf_counter() - started)
