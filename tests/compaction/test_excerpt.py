@@ -35,10 +35,10 @@ def test_a_quote_is_whole_or_says_where_it_was_cut_and_names_that_did_not_fit_ar
     ]
 
     assert excerpt([first, *edits], [], 110).text == (
-        'begins with user: "…# and this is how it went on"; files: file_number_8.py, file_number_7.py, …'
+        'begins with user: "…# and this is how it went on"; files: file_number_8.py, file_number_7.py …'
     )
     assert excerpt([quotable("# the whole of it")], ["a", "b", "c", "d", "e"], 200).text == (
-        'begins with user: "# the whole of it"; tools: a x1, b x1, c x1, d x1 and 1 other'
+        'begins with user: "# the whole of it"; tools: a x1, b x1, c x1, d x1 …'
     )
 
 

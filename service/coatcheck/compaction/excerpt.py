@@ -19,7 +19,7 @@ _TOPICS_NAMED = 8
 _LONGEST_QUOTE_CHARS = 100
 _FILES_SHARE = 0.75
 """Of what the other pieces leave, what the files take where commands follow."""
-_MORE = f", {ELLIPSIS}"
+_MORE = f" {ELLIPSIS}"
 """Behind the names that there was room for."""
 _SCAN_CHARS = 2_000
 _LEAST_WORDY_CHARS = 8
@@ -79,7 +79,7 @@ def _landmarks(quotables: Sequence[Quotable], room: int) -> tuple[list[str], lis
 def _listed(label: str, named: Sequence[Landmark], room: int) -> list[Landmark]:
     """The first that fit; none where they read like an instruction together."""
     listed: list[Landmark] = []
-    room -= len(label) + 2 + len(_MORE)
+    room -= len(label) + len(_MORE)  # before the first name stands no comma
     for landmark in named:
         if len(landmark.name) + 2 > room:
             break
@@ -131,7 +131,5 @@ def _tools(names: Iterable[str]) -> str:
     if not counted:
         return ""
     most = sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:_TOOLS_NAMED]
-    others = len(counted) - len(most)
     named = ", ".join(f"{name} x{count}" for name, count in most if not reads_like_an_instruction(name, "tool"))
-    rest = f" and {others} {'other' if others == 1 else 'others'}" if others else ""
-    return f"tools: {named}{rest}"
+    return f"tools: {named}{_MORE if len(counted) > len(most) else ''}"
