@@ -387,6 +387,17 @@ def test_a_message_of_tool_results_alone_is_counted_as_a_tools(
     assert "Covers 5 messages: 2 user, 2 assistant, 1 tool; " in plan.handoff.text
 
 
+def test_a_line_that_began_in_the_segment_before_says_so_when_it_is_quoted(planner: Planner) -> None:
+    river = "the river follows the garden and " * 70
+    text = f"{river}rests. We decided on shape number 7 and {river}rests"
+
+    plan = planner.plan(request([user(text)]))
+
+    second = next(segment for segment in plan.segments if decode(segment.raw).startswith("We decided"))
+    (line,) = (line for line in quoted_lines(plan) if line.startswith(second.sha256[:12]))
+    assert line.partition(": ")[2].startswith("…We decided on shape number 7 and")
+
+
 def test_a_handoff_in_the_window_is_named_by_its_manifest_and_a_parent_that_is_named_before_it(planner: Planner) -> None:
     decisions = [user(f"We decided on shape number {number}. {prose(9)}") for number in range(20)]
     first = planner.plan(request(decisions)).handoff

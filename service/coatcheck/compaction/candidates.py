@@ -210,7 +210,9 @@ def _first_lines(text: str, max_chars: int) -> Iterator[tuple[int, int, str]]:
     start = 0
     for _ in range(_IDENTIFIER_LINES):
         end = text.find("\n", start)
-        stop = word_end(text, min(len(text) if end < 0 else end, start + max_chars), start)
+        stop = len(text) if end < 0 else end
+        if stop > start + max_chars:
+            stop = word_end(text, start + max_chars, start)
         line = text[start:stop]
         if len(line.strip()) >= _LEAST_WORDY_CHARS:
             yield start, stop, line

@@ -102,5 +102,5 @@ def quotables_of(opened: OpenedWindow, cut: Sequence[Piece], stored: Stored) -> 
 
 def _line_runs_on(piece: Piece, following: Piece) -> bool:
     """Whether a line of their part was cut between the two."""
-    is_same_part = (piece.position, piece.part_index) == (following.position, following.part_index)
+    is_same_part = following.segment_index > 0
     return is_same_part and piece.is_segment and following.is_segment and not piece.text.endswith("\n")
