@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -15,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
+
+import structlog
 
 from coatcheck.cli import main
 
@@ -62,15 +65,21 @@ class Machine:
     def here(self, *arguments: str, **more: str) -> Done:
         """A command in this process, which spares the import of everything: for commands that talk to a running service."""
         out, err = _Stream(), _Stream()
+        handlers = [*logging.getLogger().handlers]
         with (
             mock.patch.dict(os.environ, environment(self.data_dir, **more), clear=True),
             mock.patch.multiple(sys, argv=["coatcheck", *arguments], stdin=io.StringIO(), stdout=out, stderr=err),
         ):
             try:
                 main()
+                code = 0
             except SystemExit as ended:
-                return Done(int(ended.code or 0), out.text, err.text)
-        return Done(0, out.text, err.text)
+                code = int(ended.code or 0)
+            finally:
+                # A command that started the app writes its log to this stream, which nobody may write to once it is closed.
+                structlog.reset_defaults()
+                logging.getLogger().handlers[:] = handlers
+        return Done(code, out.text, err.text)
 
     def ok(self, *arguments: str) -> Any:
         """What a command prints with --json; fails unless it went well."""

@@ -221,7 +221,10 @@ def test_an_export_is_taken_in_again_under_a_free_name(machine: Machine, compact
     said = machine.ok("export", "standby-day", "--output", str(file))
     piped = machine.here("export", "standby-day")
     taken = machine.ok("import", str(file))
+    again = machine.here("import", str(file)).out
 
+    assert again.startswith("0 manifests, 0 segments of 1 session taken in; ")
+    assert "erased here" in again
     assert said["bytes"] == file.stat().st_size
     assert piped.out.encode() == file.read_bytes()
     assert [path.name for path in tmp_path.iterdir()] == ["out.ndjson"]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.cli.serving import Machine
 from tests.faults.served import service
+from tests.folders import open_folder
 
 LOADED_WITHIN_S = 30
 
@@ -25,3 +28,14 @@ def test_a_model_is_loaded_before_anybody_asks() -> None:
             time.sleep(0.05)
 
         assert "onnxruntime" in mapped.read_text()
+
+
+def test_a_port_that_is_taken_is_named_with_what_to_do_and_nothing_is_left_running() -> None:
+    with open_folder() as folder, socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+        done = Machine(folder / "data").run("serve", "--embedded", "--port", str(port))
+
+        assert done.code == 1
+        assert f"coatcheck: Nothing can be served on 127.0.0.1:{port}: another process listens there. Name another" in done.err
+        assert not (folder / "data" / "run.json").exists()

@@ -31,6 +31,7 @@ from coatcheck.store import directory, principals, runs
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.directory import ApiKeyRow, Tenant
 from tests import apps
+from tests.api.operations import EXPORTED
 from tests.apps import Caller
 from tests.contract.stored import rows
 from tests.contract.working import job
@@ -89,6 +90,12 @@ async def windows(http: httpx.AsyncClient, made: list[dict[str, Any]]) -> list[b
     answers = [await http.get(f"/v1/manifests/{one['manifest_id']}/window") for one in made]
     assert [answer.status_code for answer in answers] == [200] * len(made)
     return [answer.content for answer in answers]
+
+
+async def test_a_line_of_an_import_that_is_no_json_is_named_by_its_number(http: httpx.AsyncClient) -> None:
+    answer = await http.post("/v1/import", content=EXPORTED + "{bad json\n")
+
+    assert (answer.status_code, answer.json()["detail"]) == (400, "Line 2: The JSON is malformed at character 1.")
 
 
 async def test_an_export_is_the_sessions_line_and_one_line_a_run_oldest_first(http: httpx.AsyncClient) -> None:

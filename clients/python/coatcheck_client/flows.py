@@ -75,6 +75,8 @@ class RetryPolicy:
     total_wait_s: float = 90.0
     default_wait_s: float = 1.0
     """Where the service names no time; doubled each time."""
+    told: Callable[[Problem, float], None] | None = None
+    """Told of each pause before it begins: why, and for how many seconds."""
 
 
 def json_body(value: object) -> bytes:
@@ -164,6 +166,8 @@ def _attempts(step: Send, policy: RetryPolicy) -> Flow[httpx.Response]:
         pause_s = retry_after_s(response) or wait_s
         if waited_s + pause_s > policy.total_wait_s:
             return response
+        if policy.told is not None:
+            policy.told(problem, pause_s)
         yield Pause(pause_s)
         waited_s += pause_s
         wait_s *= 2

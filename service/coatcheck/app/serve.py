@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import signal
 import socket
 import sys
@@ -71,6 +72,15 @@ def serve(settings: Settings) -> None:
     asyncio.run(_serve(settings))
 
 
+def _no_place(settings: Settings, why: BaseException | None) -> RefusedToStart:
+    taken = isinstance(why, OSError) and why.errno == errno.EADDRINUSE
+    reason = "another process listens there" if taken else str(why)
+    return RefusedToStart(
+        f"Nothing can be served on {settings.host}:{settings.listen_port}: {reason}. "
+        "Name another place with --port and --host (COATCHECK_LISTEN_PORT, COATCHECK_HOST); port 0 takes a free one."
+    )
+
+
 async def _warm(app: App) -> None:
     """Loads the models when whoever waits for the service has been told that it is ready; what lives then is there to stay."""
     await asyncio.sleep(WARM_AFTER_S)
@@ -88,7 +98,10 @@ async def _serve(settings: Settings) -> None:
 
         class Server(uvicorn.Server):
             async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-                await super().startup(sockets)
+                try:
+                    await super().startup(sockets)
+                except SystemExit as error:  # the library's way of saying that there is no such place to listen
+                    raise _no_place(settings, error.__context__) from error
                 host, port = self.servers[0].sockets[0].getsockname()[:2]
                 app.directory.publish_url(f"http://{f'[{host}]' if ':' in host else host}:{port}")
                 log.info("serving", port=port)

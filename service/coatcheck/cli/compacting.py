@@ -50,8 +50,9 @@ def compact(
     for warning in transcript.warnings:
         output.warn(warning)
     for left in cut.left_out:
-        places = f"{left.indices[0]}" if len(left.indices) == 1 else f"{left.indices[0]} to {left.indices[-1]}"
-        output.warn(f"messages {places} of {len(transcript.messages)} are in no window: {left.reason}")
+        first, last = left.indices[0], left.indices[-1]
+        which = f"message {first} of {len(transcript.messages)} is" if first == last else f"messages {first} to {last} are"
+        output.warn(f"{which} in no window: {left.reason}")
     wire_format = transcript.format if format == "auto" else format
     name = session or session_name(file)
     show = _ignore if as_json else _show

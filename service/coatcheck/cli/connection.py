@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 
     from coatcheck.app.compose import App
     from coatcheck.settings import Settings
-    from coatcheck_client import AsyncCoatcheck
+    from coatcheck_client import AsyncCoatcheck, RetryPolicy
+    from coatcheck_client.wire import Problem
 
 T = TypeVar("T")
+SAID_FROM_S = 2.0
+"""A shorter wait is none to speak of."""
 IN_PROCESS_URL = "http://in-process"
 
 
@@ -38,19 +41,30 @@ async def connect() -> AsyncIterator[AsyncCoatcheck]:
     from coatcheck_client.discovery import configured_key, configured_url
 
     if configured_url():
-        async with AsyncCoatcheck() as client:
+        async with AsyncCoatcheck(retries=retries()) as client:
             yield client
         return
     # The service's own reading of where its data is: a settings file names it to both.
     settings = local_settings()
     if await _running_on(settings.data_dir):
-        async with AsyncCoatcheck(data_dir=settings.data_dir) as client:
+        async with AsyncCoatcheck(data_dir=settings.data_dir, retries=retries()) as client:
             yield client
         return
     if sys.stderr.isatty():
         output.warn("no service is running: starting one for this command (`coatcheck serve --embedded` keeps one running)")
     async with in_process(settings, configured_key()) as (_, client):
         yield client
+
+
+def retries() -> RetryPolicy:
+    """The client's own policy. Whoever waits is told why: a full disk may take more than a minute to be an error."""
+    from coatcheck_client import RetryPolicy
+
+    def told(problem: Problem, seconds: float) -> None:
+        if seconds >= SAID_FROM_S:
+            output.warn(f"{(problem.detail or problem.title).rstrip('.')}; again in {seconds:.0f} s")
+
+    return RetryPolicy(told=told)
 
 
 async def running() -> str | None:
@@ -74,7 +88,7 @@ async def in_process(settings: Settings, api_key: str | None = None) -> AsyncIte
     logging.configure("warning")
     async with (
         start(settings, api_key) as app,
-        AsyncCoatcheck(IN_PROCESS_URL, app.api_key, transport=app.transport) as client,
+        AsyncCoatcheck(IN_PROCESS_URL, app.api_key, transport=app.transport, retries=retries()) as client,
     ):
         try:
             yield app.app, client

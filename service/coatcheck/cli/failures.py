@@ -18,7 +18,8 @@ def failure_text(error: Exception) -> str | None:
 
     if isinstance(error, ProblemError):
         places = [(place.get("pointer", ""), place.get("detail", "")) for place in error.errors]
-        said = f"{error.title}: {error.detail}" if error.detail != error.title else error.title
+        # A detail is a sentence of its own, unless it begins with the place that it is about.
+        said = f"{error.title}: {error.detail}" if error.detail.startswith("/") else error.detail or error.title
     elif isinstance(error, CoatcheckError):
         places = [(place.pointer, place.detail) for place in error.errors]
         said = error.detail

@@ -94,6 +94,9 @@ def export(
     """Export a session as JSON lines."""
     from coatcheck.cli import connection
 
+    if to is not None and not to.absolute().parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {to.absolute().parent} to write it to", param_hint="--output")
+
     async def work(client: AsyncCoatcheck) -> int:
         found = await client.session(session)
         size_bytes = 0
@@ -124,11 +127,10 @@ def import_(
     if as_json:
         output.print_json(taken)
         return
-    made = ", ".join((counted(taken.sessions, "session"), counted(taken.manifests, "manifest"), counted(taken.segments, "segment")))
-    left_out = (
-        f"; {counted(taken.skipped, 'manifest')} left out: here already, or too short to gain anything" if taken.skipped else ""
-    )
-    output.say(f"{made} taken in{left_out}.")
+    made = ", ".join((counted(taken.manifests, "manifest"), counted(taken.segments, "segment")))
+    why = "here already, erased here, or too short to gain anything"
+    left_out = f"; {counted(taken.skipped, 'manifest')} left out: {why}" if taken.skipped else ""
+    output.say(f"{made} of {counted(taken.sessions, 'session')} taken in{left_out}.")
     for warning in taken.warnings:
         output.warn(f"{warning.code}: {warning.detail}")
 
@@ -137,7 +139,9 @@ def describe(session: SessionOut) -> None:
     """A session for a person."""
     output.say(f"{session.name}  {session.session_id}")
     kept = f"{counted(session.manifests, 'manifest')}, {counted(session.segments, 'segment')}"
-    output.say(f"{session.visibility}, owner {session.owner_id}; {kept}")
+    output.say(f"{session.visibility}, owner {session.owner_id}; {kept}; since {output.moment(session.created_at)}")
+    if session.participants:
+        output.say(f"participants: {', '.join(map(str, session.participants))}")
 
 
 @contextmanager

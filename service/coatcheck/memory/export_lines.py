@@ -13,7 +13,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from coatcheck.domain.canonical import parse
-from coatcheck.domain.errors import InvalidRequest
+from coatcheck.domain.errors import InvalidRequest, MalformedJson
 from coatcheck_client.wire import Moment, SessionName
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -93,7 +93,10 @@ _KINDS: dict[str, type[SessionLine | RunLine | EndLine]] = {"session": SessionLi
 
 def read(raw: bytes, number: int) -> SessionLine | RunLine | EndLine:
     """Raises MalformedJson; InvalidRequest for what is no line of an export, and for the one that says that it was cut off."""
-    value = parse(raw)
+    try:
+        value = parse(raw)
+    except MalformedJson as error:
+        raise MalformedJson(f"Line {number}: {error.detail}") from error
     kind = value.get("type") if isinstance(value, dict) else None
     if kind == "error":
         raise InvalidRequest(f"Line {number} says that the export was cut off: it is not whole.")

@@ -61,8 +61,7 @@ def _transcript(messages: list[Any], system: Any, source: str, warnings: Sequenc
     among_items = source == "input" or any(_is_item(message) for message in messages)
     for position, message in enumerate(messages):
         if not is_message(message) and not (among_items and _is_item_to_come(message)):
-            what = f"an object of type {message.get('type')!r}"[:80] if isinstance(message, dict) else _json_kind(message)
-            raise TranscriptError(f"entry {position} is no message of a known format but {what}")
+            raise TranscriptError(f"entry {position} is no message of a known format but {_described(message)}")
     wire_format = detect_format(messages)
     if system is not None and wire_format == "openai-chat" and not _has_system(messages):
         # Only Anthropic keeps the system prompt outside the list.
@@ -71,6 +70,14 @@ def _transcript(messages: list[Any], system: Any, source: str, warnings: Sequenc
         system, warnings = None, [*warnings, "the system prompt stands outside the messages and was left out"]
     times = tuple(time_of(message) for message in messages)
     return Transcript(wire_format, system, tuple(messages), times, source, tuple(warnings))
+
+
+def _described(entry: Any) -> str:
+    """What stands in a message's place, by what would have made it one."""
+    if not isinstance(entry, dict):
+        return _json_kind(entry)
+    named = next((f"{name} {entry[name]!r}" for name in ("type", "role") if name in entry), "neither type nor role")
+    return f"an object of {named}"[:80]
 
 
 def _has_system(messages: Sequence[Any]) -> bool:

@@ -1,0 +1,93 @@
+"""What a command says when something is wrong, or when it waits: one sentence, once, with what to do."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from typer.testing import CliRunner
+
+from coatcheck.cli import connection, sessions
+from coatcheck.cli.failures import failure_text
+from coatcheck.cli.main import app
+from coatcheck_client.errors import TranscriptError, problem_error
+from coatcheck_client.transcripts import parse_transcript
+from coatcheck_client.wire import Problem, SessionOut
+
+URN = "urn:coatcheck:problem:"
+
+
+def problem(slug: str, title: str, detail: str, *, retryable: bool = False) -> Problem:
+    return Problem(type=URN + slug, title=title, status=400, detail=detail, instance="urn:uuid:0", retryable=retryable)
+
+
+@pytest.mark.parametrize(
+    ("detail", "said"),
+    [
+        ("One message is larger than this service takes.", "One message is larger than this service takes."),
+        ("/query must have more.", "The request does not fit the contract: /query must have more."),
+        ("", "The request does not fit the contract"),
+    ],
+)
+def test_a_detail_that_is_a_sentence_is_said_without_its_title(detail: str, said: str) -> None:
+    error = problem_error(problem("invalid-request", "The request does not fit the contract", detail))
+
+    assert failure_text(error) == said
+
+
+def test_whoever_waits_is_told_why_and_a_short_wait_is_none_to_speak_of(capsys: pytest.CaptureFixture[str]) -> None:
+    told = connection.retries().told
+    assert told is not None
+
+    told(problem("storage-full", "The service has no room left", "There is too little disk left.", retryable=True), 15.0)
+    told(problem("overloaded", "The service is busy", "The service is busy", retryable=True), 1.0)
+
+    assert capsys.readouterr().err == "coatcheck: There is too little disk left; again in 15 s\n"
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"role": "alien", "content": "x"}, "an object of role 'alien'"),
+        ({"type": "odd", "content": "x"}, "an object of type 'odd'"),
+        ({"content": "x"}, "an object of neither type nor role"),
+        ("x", "a string"),
+    ],
+)
+def test_an_entry_that_is_no_message_is_described_by_what_would_have_made_it_one(entry: object, said: str) -> None:
+    with pytest.raises(TranscriptError, match=said):
+        parse_transcript(json.dumps([{"role": "user", "content": "hello"}, entry]).encode())
+
+
+def test_an_export_into_a_folder_that_is_not_there_names_the_folder(tmp_path: Path) -> None:
+    said = CliRunner().invoke(app, ["export", "day-1", "-o", str(tmp_path / "gone" / "out.ndjson")])
+
+    assert said.exit_code == 2
+    assert f"there is no folder {tmp_path / 'gone'}" in " ".join(said.output.split())
+
+
+def test_a_session_is_described_with_those_who_take_part(capsys: pytest.CaptureFixture[str]) -> None:
+    at = datetime(2026, 11, 30, 20, 15, tzinfo=UTC)
+    owner, other = UUID(int=1), UUID(int=2)
+
+    sessions.describe(
+        SessionOut(
+            session_id=UUID(int=3),
+            name="day-1",
+            owner_id=owner,
+            visibility="conversation",
+            participants=[other],
+            created_at=at,
+            manifests=1,
+            segments=2,
+        )
+    )
+
+    assert capsys.readouterr().out.splitlines() == [
+        f"day-1  {UUID(int=3)}",
+        f"conversation, owner {owner}; 1 manifest, 2 segments; since 2026-11-30T20:15:00Z",
+        f"participants: {other}",
+    ]
