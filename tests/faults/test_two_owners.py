@@ -122,10 +122,10 @@ async def test_an_owner_whose_lease_has_ended_writes_nothing_any_more(at: Scene)
 
 
 async def test_a_first_owner_that_wakes_up_before_the_second_is_done_does_not_acknowledge_for_it(at: Scene) -> None:
-    async with stalled("before-acknowledge") as early:
+    async with stalled("after-upsert") as early:
         first = asyncio.create_task(at.brief.post("/v1/compactions", json=BODY))
         await early.reached()
-        async with faults.held("after-upsert") as late:
+        async with faults.held("before-acknowledge", first_alone=True) as late:
             second = asyncio.create_task(at.two.post("/v1/compactions", json=BODY))
             await late.reached()
             early.release()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from coatcheck.domain.scopes import TenantScope
 from coatcheck.domain.sessions import Session
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.projection import Projector
-from coatcheck.memory.recording import Projected, owe_acl, record
 from coatcheck.ops.faults import reach_async
 from coatcheck.store import entries, outbox, projections, run_leases, runs, sessions
 from coatcheck.store.database import WorkerTransaction
@@ -56,19 +54,17 @@ class Finisher:
             session = await self._session(scope, run)
             shas = await self._parts.database.work(scope, lambda tx: entries.segments_of(tx, run.manifest_id))
         try:
-            projected = await self._projector.project(scope, session, shas, kept.require)
+            await self._projector.project(scope, session, shas, still_ours=kept.require)
         except _Lost:
-            raise await self._withdraw(scope, run, session, Projected()) from None
+            raise await self._why_not(scope, run) from None
         await reach_async("before-acknowledge")
         project_ms = round((time.monotonic() - started) * 1_000)
 
         try:
             async with self._parts.working.of(scope.tenant_id):
-                finished = await self._parts.database.work(
-                    scope, lambda tx: self._acknowledge(tx, run, lease, session, projected, project_ms)
-                )
+                finished = await self._parts.database.work(scope, lambda tx: self._acknowledge(tx, run, lease, project_ms))
         except _Refused:
-            raise await self._withdraw(scope, run, session, projected) from None
+            raise await self._why_not(scope, run) from None
         await reach_async("after-acknowledge")
         return finished
 
@@ -78,46 +74,29 @@ class Finisher:
             raise Erased
         return session
 
-    async def _acknowledge(
-        self, tx: WorkerTransaction, run: Run, lease: Lease, session: Session, projected: Projected, project_ms: int
-    ) -> Run:
+    async def _acknowledge(self, tx: WorkerTransaction, run: Run, lease: Lease, project_ms: int) -> Run:
         generation = self._parts.generation.number
         timings = {**run.timings_ms, "project": project_ms}
         await sessions.lock(tx, run.session_id)
-        await record(tx, self._parts.new_id, run.session_id, projected)
         passages = await projections.passages_of(tx, run.manifest_id, generation)
         if not await run_leases.acknowledge(tx, run.manifest_id, lease, self._parts.clock(), passages, generation, timings):
             raise _Refused
         await outbox.delete_for_manifest(tx, run.manifest_id)
-        await owe_acl(tx, self._parts.new_id, run.session_id, session.acl)
         finished = await runs.find(tx, run.manifest_id)
         if finished is None:
             raise _Refused
         await reach_async("inside-acknowledge")
         return finished
 
-    async def _withdraw(self, scope: TenantScope, run: Run, session: Session, projected: Projected) -> CoatcheckError:
-        """Why the acknowledgement was refused. What was erased leaves the index again; what stands is recorded as it was written,
+    async def _why_not(self, scope: TenantScope, run: Run) -> CoatcheckError:
+        """Why the run is not this owner's to acknowledge. Whatever it wrote was recorded, or taken out again, slice by slice."""
 
-        since a late owner may have written over a newer one's points, with an older context or acl.
-        """
+        async def work(tx: WorkerTransaction) -> tuple[Session | None, Run | None]:
+            return await sessions.find_any(tx, run.session_id), await runs.find(tx, run.manifest_id)
 
-        async def work(tx: WorkerTransaction) -> tuple[Session | None, Run | None, set[str]]:
-            await sessions.lock(tx, run.session_id)
-            held = await entries.held(tx, run.session_id, [row.segment_sha256 for row in projected.rows])
-            standing = tuple(row for row in projected.rows if row.segment_sha256 in held)
-            await record(tx, self._parts.new_id, run.session_id, dataclasses.replace(projected, rows=standing))
-            if standing:
-                await owe_acl(tx, self._parts.new_id, run.session_id, session.acl)
-            return await sessions.find_any(tx, run.session_id), await runs.find(tx, run.manifest_id), held
-
-        now, current, held = await self._parts.database.work(scope, work)
-        if now is None or now.erased_at is not None:
-            await self._parts.index.delete_session(scope, run.session_id)
-            return Erased()
-        gone = [row for row in projected.rows if row.segment_sha256 not in held]
-        await self._projector.remove(scope, run.session_id, gone)
-        return Erased() if current is None or current.erased else FenceLost()
+        session, current = await self._parts.database.work(scope, work)
+        is_gone = session is None or session.erased_at is not None or current is None or current.erased
+        return Erased() if is_gone else FenceLost()
 
     async def _release(self, scope: TenantScope, manifest_id: UUID, lease: Lease) -> None:
         with contextlib.suppress(StoreUnavailable):

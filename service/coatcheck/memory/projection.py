@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from coatcheck.domain.canonical import decode, scalar_text, sha256_of
+from coatcheck.domain.errors import Erased
+from coatcheck.domain.outbox import OutboxItem
 from coatcheck.domain.passages import IndexPoint, PassageSpan, point_id
 from coatcheck.domain.scopes import TenantScope
 from coatcheck.domain.sessions import Session
@@ -24,7 +26,7 @@ from coatcheck.index.lexical import analyse_document
 from coatcheck.index.passages import dense_worthy, split
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.context import lexical_context
-from coatcheck.memory.recording import Projected, owe
+from coatcheck.memory.recording import Written, owe, record
 from coatcheck.models.batching import batches_of
 from coatcheck.ops.faults import reach_async
 from coatcheck.ops.progress import Piece
@@ -38,8 +40,8 @@ STAGE = "project"
 READ_SEGMENTS = 64
 """Segments read at a time: bounds memory for a window of thousands."""
 SLICE_CHARS = 64_000
-"""Of their text, what is embedded, built and written at a time: the points of a slice take many times its text, and the longest
-segments are hundreds of times the usual ones."""
+"""Of their text, what is embedded, built, written and recorded at a time: the points of a slice take many times its text, and the
+longest segments are hundreds of times the usual ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,22 +55,26 @@ class _Source:
 
 
 class Projector:
-    """Writes the points of segments that are not current, and says what it wrote."""
+    """Writes the points of segments that are not current, and records what it wrote."""
 
     def __init__(self, parts: Collaborators) -> None:
         self._parts = parts
 
     async def project(
-        self, scope: TenantScope, session: Session, sha256s: Sequence[str], still_ours: Callable[[], None] = lambda: None
-    ) -> Projected:
-        """Returns when every point has reached the index. Segments whose projection is current are left as they are.
+        self,
+        scope: TenantScope,
+        session: Session,
+        sha256s: Sequence[str],
+        *,
+        still_ours: Callable[[], None] = lambda: None,
+        item: OutboxItem | None = None,
+    ) -> None:
+        """Returns when every point has reached the index and is recorded. A segment whose projection is current is left as it is.
 
-        ``still_ours`` is asked before each write, and raises when the work has become another owner's. Raises
+        Each slice is recorded once it has reached the index, so that another attempt goes on where this one ended. ``still_ours``
+        is asked before each write, and raises when the work has become another owner's. Raises Erased when the session went,
         IndexUnavailable, StageUnavailable, Overloaded, StoreUnavailable; writing again after any of them is safe.
         """
-        rows: list[ProjectionRow] = []
-        replaces: dict[str, str | None] = {}
-        lexical_only = 0
         with self._parts.progress.stage(STAGE) as piece:
             for start in range(0, len(sha256s), READ_SEGMENTS):
                 async with self._core(scope, piece):
@@ -84,11 +90,18 @@ class Projector:
                         piece.advance()
                         await self._parts.index.delete_points(scope, _left_over(scope, sources, points))
                     await reach_async("after-upsert")
-                    piece.advance()
-                    lexical_only += sum(1 for group in points if all(point.dense is None for point in group))
-                    rows += [self._row(session, source, len(group)) for source, group in zip(sources, points, strict=True)]
-                    replaces |= {s.sha256: s.recorded.content_version if s.recorded else None for s in sources}
-        return Projected(tuple(rows), replaces, lexical_only)
+                    written = [self._written(session, source, len(group)) for source, group in zip(sources, points, strict=True)]
+                    with piece.aside():  # each statement has a limit of its own
+                        await self._record(scope, session, written, item)
+
+    async def _record(self, scope: TenantScope, session: Session, written: Sequence[Written], item: OutboxItem | None) -> None:
+        """What was erased or redacted while its points were being written leaves the index again, whoever holds the lease then."""
+        async with self._parts.working.of(scope.tenant_id):
+            held = await self._parts.database.work(scope, lambda tx: record(tx, self._parts.new_id, session, written, item))
+        if held is None:
+            await self._parts.index.delete_session(scope, session.session_id)
+            raise Erased
+        await self.remove(scope, session.session_id, [one.row for one in written if one.row.segment_sha256 not in held])
 
     @asynccontextmanager
     async def _core(self, scope: TenantScope, piece: Piece) -> AsyncIterator[None]:
@@ -201,8 +214,8 @@ class Projector:
             lexical=analyse_document(text, lexical_context(context)),
         )
 
-    def _row(self, session: Session, source: _Source, passages: int) -> ProjectionRow:
-        return ProjectionRow(
+    def _written(self, session: Session, source: _Source, passages: int) -> Written:
+        row = ProjectionRow(
             session_id=session.session_id,
             segment_sha256=source.sha256,
             generation=self._parts.generation.number,
@@ -211,6 +224,7 @@ class Projector:
             context_manifest_id=source.context.manifest_id,
             context_ordinal=source.context.ordinal,
         )
+        return Written(row, source.recorded.content_version if source.recorded is not None else None)
 
 
 def _slices(sources: Sequence[_Source]) -> list[list[_Source]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import math
 import time
 from collections.abc import Sequence
@@ -27,7 +26,7 @@ from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.erasing import Eraser
 from coatcheck.memory.finish import Finisher
 from coatcheck.memory.projection import Projector
-from coatcheck.memory.recording import owe_acl, record
+from coatcheck.memory.recording import owe_acl
 from coatcheck.memory.rounds import Rounds
 from coatcheck.ops.faults import reach_async
 from coatcheck.store import entries, outbox, run_leases, runs, sessions
@@ -186,26 +185,8 @@ class Reconciler:
         if session is None or session.erased_at is not None:
             raise Erased
         shas = await self._parts.database.work(scope, lambda tx: _named(tx, item))
-        projected = await self._projector.project(scope, session, shas)
-
-        async def recorded(tx: WorkerTransaction) -> set[str] | None:
-            await sessions.lock(tx, item.session_id)
-            current = await sessions.find_any(tx, item.session_id)
-            if current is None or current.erased_at is not None:
-                return None
-            held = await entries.held(tx, item.session_id, [row.segment_sha256 for row in projected.rows])
-            standing = tuple(row for row in projected.rows if row.segment_sha256 in held)
-            await record(tx, self._parts.new_id, item.session_id, dataclasses.replace(projected, rows=standing), item)
-            await owe_acl(tx, self._parts.new_id, item.session_id, session.acl)
-            await outbox.complete(tx, item)
-            return held
-
-        held = await self._parts.database.work(scope, recorded)
-        if held is None:
-            await self._parts.index.delete_session(scope, item.session_id)
-            raise Erased
-        # What was erased or redacted while its points were being written, whoever held the lease by then.
-        await self._projector.remove(scope, item.session_id, [row for row in projected.rows if row.segment_sha256 not in held])
+        await self._projector.project(scope, session, shas, item=item)
+        await self._parts.database.work(scope, lambda tx: outbox.complete(tx, item))
 
     async def _acl(self, scope: TenantScope, item: OutboxItem) -> None:
         """The acl is read after the claim, so that the last of several changes wins whatever their order."""
@@ -231,7 +212,7 @@ class Reconciler:
         await self._parts.database.work(scope, lambda tx: outbox.complete(tx, item))
 
     async def _remove_orphans(self, scope: TenantScope, session_id: UUID) -> None:
-        """Points of no living run. Not those without a projection's row: a run under way records its own only at its end."""
+        """Points of no living run. Not those without a projection's row: what was written last has none yet."""
         async for page in self._parts.index.scroll():
             mine = [p for p in page if p.tenant_id == scope.tenant_id and p.session_id == session_id]
             if mine:

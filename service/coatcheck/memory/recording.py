@@ -7,53 +7,68 @@ looked leaves the segment owed, and the reconciler projects it from what stands 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from coatcheck.domain.outbox import OutboxItem, OutboxKind
 from coatcheck.domain.ports import IdFactory
-from coatcheck.store import entries, outbox, projections, sessions
+from coatcheck.domain.sessions import Session
+from coatcheck.store import entries, outbox, projections, runs, sessions
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.projections import ProjectionRow
 
 
 @dataclass(frozen=True, slots=True)
-class Projected:
-    """What was written to the index and is to be recorded in the transaction that acknowledges it."""
+class Written:
+    """The points of one segment, as they were written to the index."""
 
-    rows: tuple[ProjectionRow, ...] = ()
-    replaces: Mapping[str, str | None] = field(default_factory=dict)
-    """For each segment the content version that was recorded when it was looked at; None where none was."""
-    lexical_only: int = 0
-    """Segments that only the lexical leg can find."""
-
-    @property
-    def passages(self) -> int:
-        return sum(row.passages for row in self.rows)
+    row: ProjectionRow
+    replaces: str | None
+    """The content version that was recorded when the segment was looked at; None where none was."""
 
 
 async def record(
-    tx: WorkerTransaction, new_id: IdFactory, session_id: UUID, projected: Projected, item: OutboxItem | None = None
-) -> None:
-    """Records what was written for ``item``, or for a run. The caller holds the session's lock.
+    tx: WorkerTransaction, new_id: IdFactory, session: Session, written: Sequence[Written], item: OutboxItem | None = None
+) -> set[str] | None:
+    """Records what was written for ``item``, or for a run, to the readers of ``session`` as it was then.
 
-    Left out is what is owed by another item: its points were taken out after they were written, or may have been.
+    Returns which of the segments living runs hold, the points of the others being nobody's; None where the session went. Left out
+    is what is owed by another item: its points were taken out after they were written, or may have been.
     """
-    shas = [row.segment_sha256 for row in projected.rows]
-    if not shas:
-        return
-    generation = projected.rows[0].generation
-    owed = await outbox.owed_segments(tx, session_id, shas, item)
-    recorded = await projections.of_segments(tx, session_id, shas, generation)
-    versions = {sha: row.content_version for sha, row in recorded.items()}
-    ours = [row for row in projected.rows if row.segment_sha256 not in owed]
-    as_seen = [
-        row for row in ours if versions.get(row.segment_sha256) in (projected.replaces.get(row.segment_sha256), row.content_version)
-    ]
-    await projections.record(tx, as_seen)
-    settled = {row.segment_sha256 for row in as_seen}
-    await owe(tx, new_id, session_id, [row.segment_sha256 for row in ours if row.segment_sha256 not in settled])
+    session_id = session.session_id
+    await sessions.lock(tx, session_id)
+    now = await sessions.find_any(tx, session_id)
+    if now is None or now.erased_at is not None:
+        return None
+    held = await entries.held(tx, session_id, [one.row.segment_sha256 for one in written])
+    standing = {one.row.segment_sha256: one for one in written if one.row.segment_sha256 in held}
+    if not standing:
+        return held
+    owed = await outbox.owed_segments(tx, session_id, list(standing), item)
+    ours = [one for sha, one in standing.items() if sha not in owed]
+    as_seen = await _as_seen(tx, session_id, ours)
+    await projections.record(tx, [one.row for one in as_seen])
+    await outbox.note_progress(tx, session_id, [one.row.segment_sha256 for one in as_seen])
+    await owe(tx, new_id, session_id, [one.row.segment_sha256 for one in ours if one not in as_seen])
+    await owe_acl(tx, new_id, session_id, session.acl)
+    return held
+
+
+async def _as_seen(tx: WorkerTransaction, session_id: UUID, written: Sequence[Written]) -> list[Written]:
+    """Those of which the rows still say what they said when they were looked at, and whose context was not erased meanwhile."""
+    if not written:
+        return []
+    shas = [one.row.segment_sha256 for one in written]
+    recorded = await projections.of_segments(tx, session_id, shas, written[0].row.generation)
+    standing = await runs.standing(tx, [one.row.context_manifest_id for one in written])
+
+    def is_as_seen(one: Written) -> bool:
+        now = recorded.get(one.row.segment_sha256)
+        version = now.content_version if now is not None else None
+        return version in (one.replaces, one.row.content_version) and one.row.context_manifest_id in standing
+
+    return [one for one in written if is_as_seen(one)]
 
 
 async def owe(tx: WorkerTransaction, new_id: IdFactory, session_id: UUID, sha256s: Iterable[str]) -> None:

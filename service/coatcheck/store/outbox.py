@@ -58,15 +58,23 @@ _CLAIM = sa.text(f"""
 
 _COMPLETE = sa.text("DELETE FROM outbox WHERE tenant_id = :tenant AND item_id = :item AND lease_fence = :fence")
 
+# What got on since it was claimed is not put aside.
 _FAIL = sa.text("""
     UPDATE outbox SET lease_owner = NULL, lease_until = NULL, last_error = :error, next_attempt_at = :next_attempt_at,
-                      quarantined_at = CASE WHEN :quarantine THEN now() END
+                      quarantined_at = CASE WHEN :quarantine AND attempts >= :attempts THEN now() END
      WHERE tenant_id = :tenant AND item_id = :item AND lease_fence = :fence
 """)
 
 _GIVE_BACK = sa.text("""
     UPDATE outbox SET lease_owner = NULL, lease_until = NULL, attempts = attempts - 1, next_attempt_at = :due
      WHERE tenant_id = :tenant AND item_id = :item AND lease_fence = :fence
+""")
+
+_NOTE_PROGRESS = sa.text("""
+    UPDATE outbox o SET attempts = 1
+     WHERE o.tenant_id = :tenant AND o.session_id = :session AND o.kind = 'upsert' AND o.attempts > 1
+       AND EXISTS (SELECT FROM entries e
+                    WHERE e.tenant_id = :tenant AND e.manifest_id = o.manifest_id AND e.segment_sha256 = ANY (:shas))
 """)
 
 _DELETE_FOR_MANIFEST = sa.text("""
@@ -168,9 +176,11 @@ async def complete_erasure(tx: WorkerTransaction, item: OutboxItem) -> None:
 
 
 async def fail(tx: WorkerTransaction, item: OutboxItem, error: str, next_attempt_at: datetime, quarantine: bool) -> bool:
-    """Gives failed work back, or puts it aside with its error; False when it was taken over meanwhile."""
+    """Gives failed work back, or puts it aside with its error, unless it got on at this attempt; False when it was taken over."""
     text = scalar_text(error).replace("\0", "�")[:ERROR_MAX_CHARS]
-    parameters = {**_held(tx, item), "error": text, "next_attempt_at": next_attempt_at, "quarantine": quarantine}
+    parameters = {
+        **_held(tx, item), "error": text, "next_attempt_at": next_attempt_at, "quarantine": quarantine, "attempts": item.attempts,
+    }  # fmt: skip
     return (await tx.connection.execute(_FAIL, parameters)).rowcount == 1
 
 
@@ -178,6 +188,11 @@ async def give_back(tx: WorkerTransaction, items: Sequence[OutboxItem], due: dat
     """Gives back work that was not tried: its attempt does not count."""
     for item in items:
         await tx.connection.execute(_GIVE_BACK, {**_held(tx, item), "due": due})
+
+
+async def note_progress(tx: WorkerTransaction, session_id: UUID, sha256s: Sequence[str]) -> None:
+    """These segments were projected: the runs that hold them are nearer their end, and their attempts count from this one on."""
+    await tx.connection.execute(_NOTE_PROGRESS, {"tenant": tx.scope.tenant_id, "session": session_id, "shas": list(sha256s)})
 
 
 async def delete_for_manifest(tx: WorkerTransaction, manifest_id: UUID) -> int:
