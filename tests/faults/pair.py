@@ -127,6 +127,14 @@ class Scene:
         """How many segments are stored, whoever may read them."""
         return len(await self._rows("SELECT sha256 FROM segments"))
 
+    async def projected(self) -> int:
+        """How many segments are recorded as being in the index."""
+        return len(await self._rows("SELECT segment_sha256 FROM projections"))
+
+    async def contexts(self) -> set[UUID]:
+        """The runs that the points have their contexts of."""
+        return {row.context_manifest_id for row in await self._rows("SELECT context_manifest_id FROM projections")}
+
     async def stored_points(self) -> list[StoredPoint]:
         """The tenant's points in the index."""
         return [p async for page in self.pair.index.scroll() for p in page if p.tenant_id == self.caller.tenant_id]

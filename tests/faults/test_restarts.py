@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from uuid import uuid4
@@ -18,6 +18,7 @@ from coatcheck.app.storage import open_index
 from coatcheck.domain.passages import StoredPoint
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory.integrity import Scanner
+from coatcheck.models.hashing import HashingEmbedder
 from coatcheck.ops import faults
 from coatcheck.settings import load
 from tests import apps
@@ -86,20 +87,36 @@ async def a_point_is_back(damage: Damage) -> None:
 
 @pytest.mark.parametrize("lost", [a_point_is_missing, readers_are_those_of_before, a_point_is_of_an_older_context, a_point_is_back])
 async def test_what_a_power_cut_took_back_from_the_index_is_written_again_before_it_is_ready(
-    postgres: Postgres, fresh_database_url: str, tmp_path: Path, lost: Callable[[Damage], Awaitable[None]]
+    postgres: Postgres,
+    fresh_database_url: str,
+    tmp_path: Path,
+    lost: Callable[[Damage], Awaitable[None]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """And nothing else is: one segment's text at most is embedded again."""
+    embedded: list[str] = []
+    embed = HashingEmbedder.embed_passages
+
+    def noted(self: HashingEmbedder, texts: Sequence[str]) -> list[list[float]]:
+        embedded.extend(texts)
+        return embed(self, texts)
+
+    monkeypatch.setattr(HashingEmbedder, "embed_passages", noted)
     async with started(fresh_database_url, tmp_path) as app:
         caller = await handed_in(app)
         damage = Damage(postgres, fresh_database_url, app, caller.tenant_id)
         before = await seen(damage)
         await lost(damage)
         assert await seen(damage) != before
+    assert len(embedded) > 1
+    embedded.clear()
 
     async with started(fresh_database_url, tmp_path, was_clean=False) as app:
         after = await seen(Damage(postgres, fresh_database_url, app, caller.tenant_id))
         await assert_whole(app, caller, "used")
 
     assert after == before
+    assert len(embedded) <= (0 if lost is a_point_is_back else 1)
 
 
 async def seen(damage: Damage) -> list[StoredPoint]:

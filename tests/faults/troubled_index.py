@@ -98,9 +98,11 @@ class TroubledIndex:
         async for page in self._index.scroll(after, page_size):
             yield page
 
-    async def scroll_ids(self, scope: TenantScope, page_size: int = 1_000) -> AsyncIterator[list[UUID]]:
+    async def scroll_ids(
+        self, scope: TenantScope, page_size: int = 1_000, *, session_id: UUID | None = None
+    ) -> AsyncIterator[list[UUID]]:
         self._there()
-        async for page in self._index.scroll_ids(scope, page_size):
+        async for page in self._index.scroll_ids(scope, page_size, session_id=session_id):
             yield page
 
     async def count(self, scope: TenantScope, session_id: UUID, generation: int) -> int:

@@ -153,6 +153,16 @@ async def test_the_ids_of_a_tenants_points_come_once_and_nobody_elses(index: Vec
     assert [point_id for page in pages for point_id in page] == sorted(one.point_id for one in mine)
 
 
+async def test_the_ids_of_one_session_are_those_of_its_points_alone(index: VectorIndex) -> None:
+    mine = [point(ANN, f"text {n}", session="a", generation=n % 2) for n in range(5)]
+    await index.upsert(ANN.tenant_scope, [*mine, point(ANN, "text 0", session="b")])
+    await index.upsert(EVE.tenant_scope, [point(EVE, "text 0", session="a")])
+
+    pages = [page async for page in index.scroll_ids(ANN.tenant_scope, page_size=4, session_id=named("a"))]
+
+    assert [point_id for page in pages for point_id in page] == sorted(one.point_id for one in mine)
+
+
 async def test_count_counts_one_session_of_one_generation(index: VectorIndex) -> None:
     await index.upsert(ANN.tenant_scope, [point(ANN, f"alpha {n}", session="a") for n in range(4)])
     await index.upsert(ANN.tenant_scope, [point(ANN, "alpha", session="a", generation=2), point(ANN, "alpha", session="b")])

@@ -6,8 +6,9 @@ import asyncio
 from datetime import timedelta
 from uuid import uuid4
 
+from coatcheck.domain.canonical import sha256_of
 from coatcheck.domain.outbox import OutboxItem, OutboxKind
-from coatcheck.store import outbox, runs, sessions
+from coatcheck.store import outbox, run_leases, runs, sessions
 from coatcheck.store.database import Database, WorkerTransaction
 from coatcheck.store.outbox import ERROR_MAX_CHARS, OutboxStats
 from tests.store.made import store_run, store_session
@@ -128,6 +129,30 @@ async def test_a_failure_waits_for_its_next_attempt_and_then_is_put_aside_with_i
     assert released.last_error is not None
     assert released.last_error.startswith("poison")
     assert len(released.last_error) == ERROR_MAX_CHARS
+
+
+async def test_work_that_gets_on_counts_its_attempts_anew_and_is_not_put_aside_for_those_before(
+    database: Database, tenant: Tenancy
+) -> None:
+    scope = await tenant.principal()
+    session = await store_session(database, scope)
+    run, other = await store_run(database, scope, session, ["text"]), await store_run(database, scope, session, ["other"])
+    for _ in range(2):
+        await claim(database, tenant, "a", now=AFTER)
+        await database.work(tenant.scope, lambda tx: run_leases.void_leases(tx, AFTER))
+    third = {item.manifest_id: item for item in await claim(database, tenant, "a", now=AFTER)}
+
+    async def got_on(tx: WorkerTransaction) -> None:
+        await outbox.note_progress(tx, session.session_id, [sha256_of("text")])
+        for item in third.values():
+            await outbox.fail(tx, item, "index-unavailable", AFTER, True)
+
+    await database.work(tenant.scope, got_on)
+    [again] = await claim(database, tenant, "a", now=AFTER)
+
+    assert {manifest_id: item.attempts for manifest_id, item in third.items()} == {run.manifest_id: 3, other.manifest_id: 3}
+    assert (again.manifest_id, again.attempts) == (run.manifest_id, 2)
+    assert (await database.work(tenant.scope, outbox.stats)).quarantined == 1
 
 
 async def test_a_runs_work_is_not_claimed_while_its_lease_is_alive(database: Database, tenant: Tenancy) -> None:

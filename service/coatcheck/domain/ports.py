@@ -223,8 +223,10 @@ class VectorIndex(Protocol):
         """Every point of every tenant, in pages: for the operators' scan for orphans alone."""
         ...
 
-    def scroll_ids(self, scope: TenantScope, page_size: int = 1_000) -> AsyncIterator[list[UUID]]:
-        """The ids of the tenant's points, whatever their generation, in pages."""
+    def scroll_ids(
+        self, scope: TenantScope, page_size: int = 1_000, *, session_id: UUID | None = None
+    ) -> AsyncIterator[list[UUID]]:
+        """The ids of the tenant's points, or of one of its sessions', whatever their generation, in pages."""
         ...
 
     async def count(self, scope: TenantScope, session_id: UUID, generation: int) -> int: ...

@@ -139,8 +139,10 @@ class EdgeIndex:
             if offset is None:
                 return
 
-    async def scroll_ids(self, scope: TenantScope, page_size: int = 1_000) -> AsyncIterator[list[UUID]]:
-        mine = _filter(filters.tenant(scope))
+    async def scroll_ids(
+        self, scope: TenantScope, page_size: int = 1_000, *, session_id: UUID | None = None
+    ) -> AsyncIterator[list[UUID]]:
+        mine = _filter(filters.tenant(scope) if session_id is None else filters.session(scope, session_id))
         offset: engine.PointId | None = None
         while True:
             request = engine.ScrollRequest(offset=offset, limit=page_size, filter=mine, with_payload=False, with_vector=False)

@@ -134,8 +134,10 @@ class ServerIndex:
                 return
             offset = str(following)
 
-    async def scroll_ids(self, scope: TenantScope, page_size: int = LIMIT) -> AsyncIterator[list[UUID]]:
-        mine = _filter(filters.tenant(scope))
+    async def scroll_ids(
+        self, scope: TenantScope, page_size: int = LIMIT, *, session_id: UUID | None = None
+    ) -> AsyncIterator[list[UUID]]:
+        mine = _filter(filters.tenant(scope) if session_id is None else filters.session(scope, session_id))
         offset: models.ExtendedPointId | None = None
         while True:
             records, following = await _answer(

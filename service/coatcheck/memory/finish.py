@@ -51,10 +51,9 @@ class Finisher:
     async def _finish(self, scope: TenantScope, run: Run, lease: Lease, kept: _Kept) -> Run:
         started = time.monotonic()
         async with self._parts.working.of(scope.tenant_id):
-            session = await self._session(scope, run)
             shas = await self._parts.database.work(scope, lambda tx: entries.segments_of(tx, run.manifest_id))
         try:
-            await self._projector.project(scope, session, shas, still_ours=kept.require)
+            await self._projector.project(scope, run.session_id, shas, still_ours=kept.require)
         except _Lost:
             raise await self._why_not(scope, run) from None
         await reach_async("before-acknowledge")
@@ -67,12 +66,6 @@ class Finisher:
             raise await self._why_not(scope, run) from None
         await reach_async("after-acknowledge")
         return finished
-
-    async def _session(self, scope: TenantScope, run: Run) -> Session:
-        session = await self._parts.database.work(scope, lambda tx: sessions.find_any(tx, run.session_id))
-        if session is None or session.erased_at is not None:
-            raise Erased
-        return session
 
     async def _acknowledge(self, tx: WorkerTransaction, run: Run, lease: Lease, project_ms: int) -> Run:
         generation = self._parts.generation.number

@@ -63,7 +63,7 @@ class Projector:
     async def project(
         self,
         scope: TenantScope,
-        session: Session,
+        session_id: UUID,
         sha256s: Sequence[str],
         *,
         still_ours: Callable[[], None] = lambda: None,
@@ -78,7 +78,7 @@ class Projector:
         with self._parts.progress.stage(STAGE) as piece:
             for start in range(0, len(sha256s), READ_SEGMENTS):
                 async with self._core(scope, piece):
-                    outstanding = await self._outstanding(scope, session, sha256s[start : start + READ_SEGMENTS])
+                    session, outstanding = await self._outstanding(scope, session_id, sha256s[start : start + READ_SEGMENTS])
                 piece.advance()
                 for sources in _slices(outstanding):
                     points = await self._points(scope, session, sources, piece)
@@ -132,20 +132,24 @@ class Projector:
 
         await self._parts.database.work(scope, work)
 
-    async def _outstanding(self, scope: TenantScope, session: Session, sha256s: Sequence[str]) -> list[_Source]:
+    async def _outstanding(self, scope: TenantScope, session_id: UUID, sha256s: Sequence[str]) -> tuple[Session, list[_Source]]:
+        """The session as it stands, and what is not current of these segments. Raises Erased."""
         generation = self._parts.generation.number
 
-        async def work(tx: WorkerTransaction) -> list[_Source]:
+        async def work(tx: WorkerTransaction) -> tuple[Session, list[_Source]]:
+            session = await sessions.find_any(tx, session_id)
+            if session is None or session.erased_at is not None:
+                raise Erased
             # The projections first: who records another after this was read is noticed, whatever contexts it saw.
-            current = await projections.of_segments(tx, session.session_id, sha256s, generation)
-            stored = await segments.find(tx, session.session_id, sha256s)
-            contexts = await segment_contexts.contexts(tx, session.session_id, sha256s)
+            current = await projections.of_segments(tx, session_id, sha256s, generation)
+            stored = await segments.find(tx, session_id, sha256s)
+            contexts = await segment_contexts.contexts(tx, session_id, sha256s)
             sources = [
                 _Source(sha, stored[sha], contexts[sha], _version(stored[sha], contexts[sha]), current.get(sha))
                 for sha in dict.fromkeys(sha256s)
                 if sha in stored and stored[sha].is_whole and sha in contexts
             ]
-            return [s for s in sources if s.recorded is None or s.recorded.content_version != s.version]
+            return session, [s for s in sources if s.recorded is None or s.recorded.content_version != s.version]
 
         return await self._parts.database.work(scope, work)
 

@@ -181,11 +181,8 @@ class Reconciler:
 
     async def _segments(self, scope: TenantScope, item: OutboxItem) -> None:
         """Projects what the item names again: one segment, or all of an acknowledged run."""
-        session = await self._parts.database.work(scope, lambda tx: sessions.find_any(tx, item.session_id))
-        if session is None or session.erased_at is not None:
-            raise Erased
         shas = await self._parts.database.work(scope, lambda tx: _named(tx, item))
-        await self._projector.project(scope, session, shas, item=item)
+        await self._projector.project(scope, item.session_id, shas, item=item)
         await self._parts.database.work(scope, lambda tx: outbox.complete(tx, item))
 
     async def _acl(self, scope: TenantScope, item: OutboxItem) -> None:

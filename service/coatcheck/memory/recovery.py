@@ -6,6 +6,8 @@ of an older text or of readers that are none any more, points that had been take
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -29,63 +31,74 @@ BATCH = 1_000
 
 
 async def recover_index(parts: Collaborators, reconciler: Reconciler, flushed_at: datetime | None) -> int:
-    """Sessions projected since the last flush whose points are not as recorded are projected again. Returns how many.
+    """Of sessions projected since the last flush: what is not as recorded is projected again, what no row tells of is taken out.
 
-    What else is outstanding waits for the reconciler: a start is not to wait for it.
+    Returns in how many. What else is outstanding waits for the reconciler: a start is not to wait for it.
     """
     since = flushed_at - FLUSH_MARGIN if flushed_at is not None else None
-    generation = parts.generation.number
     total = 0
     for scope in await tenants(parts.database):
-        recorded = await parts.database.work(scope, lambda tx: projections.sessions_since(tx, generation, since))
-        again = 0
-        for session_id, passages in recorded.items():
-            there = await parts.index.count(scope, session_id, generation)
-            if there != passages or not await _is_as_recorded(parts, scope, session_id):
-                await _project_again(parts, scope, session_id, too_many=there > passages)
+        recorded = await parts.database.work(scope, lambda tx: projections.sessions_since(tx, parts.generation.number, since))
+        is_owed = False
+        for session_id in recorded:
+            seen = await _seen(parts, scope, session_id)
+            if seen.wrong:
+                await _project_again(parts, scope, session_id, seen.wrong)
                 await reach_async("inside-recovery")
-                again += 1
-        if again:
-            total += again
+                is_owed = True
+            await parts.index.delete_points(scope, seen.doomed)
+            total += bool(seen.wrong or seen.doomed)
+        if is_owed:
             await reconciler.drain_tenant(scope.tenant_id)
     if total:
         log.warning("index.recovered", sessions=total)
     return total
 
 
-async def _is_as_recorded(parts: Collaborators, scope: TenantScope, session_id: UUID) -> bool:
-    """Whether every point that the rows tell of is there, made from the text and context that they tell, for the same readers."""
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What differs between the rows of a session and its points."""
+
+    wrong: list[str]
+    """Segments of which a point is missing, or made from another text or context than the row says, or for other readers."""
+    doomed: list[UUID]
+    """Their points, and those that no row tells of: they had been taken out and are back, or had just been written."""
+
+
+async def _seen(parts: Collaborators, scope: TenantScope, session_id: UUID) -> _Seen:
     generation = parts.generation.number
 
     async def work(tx: WorkerTransaction) -> tuple[list[ProjectionRow], set[str]]:
         session = await sessions.find_any(tx, session_id)
-        return await projections.of_session(tx, session_id, generation), set(session.acl) if session is not None else set()
+        return await projections.of_session(tx, session_id), set(session.acl) if session is not None else set()
 
     rows, acl = await parts.database.work(scope, work)
-    versions = {
-        point_id(scope.tenant_id, session_id, row.segment_sha256, number, generation): row.content_version
+    told = {
+        point_id(scope.tenant_id, session_id, row.segment_sha256, number, row.generation): row
         for row in rows
         for number in range(row.passages)
     }
-    ids = list(versions)
+    ids = [one for one, row in told.items() if row.generation == generation]
+    there, whole = set[UUID](), set[UUID]()
     for start in range(0, len(ids), BATCH):
-        batch = ids[start : start + BATCH]
-        points = await parts.index.retrieve(scope, batch)
-        if len(points) != len(batch):
-            return False
-        if any(point.content_version != versions[point.point_id] or set(point.acl) != acl for point in points):
-            return False
-    return True
+        for point in await parts.index.retrieve(scope, ids[start : start + BATCH]):
+            there.add(point.point_id)
+            says = (point.tenant_id, point.session_id, point.content_version, set(point.acl))
+            if says == (scope.tenant_id, session_id, told[point.point_id].content_version, acl):
+                whole.add(point.point_id)
+    wrong = {told[one].segment_sha256 for one in ids if one not in whole}
+    doomed = [one for one in there if told[one].segment_sha256 in wrong]
+    if await parts.index.count(scope, session_id, generation) > len(whole):
+        doomed += [one async for page in parts.index.scroll_ids(scope, session_id=session_id) for one in page if one not in told]
+    return _Seen(sorted(wrong), doomed)
 
 
-async def _project_again(parts: Collaborators, scope: TenantScope, session_id: UUID, *, too_many: bool) -> None:
-    """``too_many``: points that were taken out are back, and nobody knows which."""
-    if too_many:
-        await parts.index.delete_session(scope, session_id)
+async def _project_again(parts: Collaborators, scope: TenantScope, session_id: UUID, sha256s: Sequence[str]) -> None:
+    """The session's runs are gone through once more; what is current is left as it is."""
 
     async def work(tx: WorkerTransaction) -> None:
         await sessions.lock(tx, session_id)
-        await projections.delete_session(tx, session_id)
+        await projections.delete(tx, session_id, sha256s)
         for identity in await runs.identities(tx, session_id):
             await outbox.enqueue(tx, parts.new_id(), OutboxKind.UPSERT, session_id, manifest_id=identity.manifest_id)
 

@@ -42,10 +42,7 @@ _ALL_OF = sa.text(f"""
      ORDER BY segment_sha256, generation
 """)
 
-_OF_SESSION = sa.text(f"""
-    SELECT {_COLUMNS} FROM projections
-     WHERE tenant_id = :tenant AND session_id = :session AND generation = :generation
-""")
+_OF_SESSION = sa.text(f"SELECT {_COLUMNS} FROM projections WHERE tenant_id = :tenant AND session_id = :session")
 
 _WITH_CONTEXT_OF = sa.text("""
     SELECT DISTINCT segment_sha256 FROM projections
@@ -122,10 +119,10 @@ async def all_of(tx: WorkerTransaction, session_id: UUID, shas: Sequence[str]) -
     return [_row(row) for row in await tx.connection.execute(_ALL_OF, parameters)]
 
 
-async def of_session(tx: WorkerTransaction, session_id: UUID, generation: int) -> list[ProjectionRow]:
-    """Every projection of a session in one generation."""
-    parameters = {"tenant": tx.scope.tenant_id, "session": session_id, "generation": generation}
-    return [_row(row) for row in await tx.connection.execute(_OF_SESSION, parameters)]
+async def of_session(tx: WorkerTransaction, session_id: UUID) -> list[ProjectionRow]:
+    """Every projection of a session, in every generation."""
+    rows = await tx.connection.execute(_OF_SESSION, {"tenant": tx.scope.tenant_id, "session": session_id})
+    return [_row(row) for row in rows]
 
 
 async def with_context_of(tx: WorkerTransaction, session_id: UUID, manifest_id: UUID) -> list[str]:
