@@ -26,7 +26,6 @@ from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.erasing import Eraser
 from coatcheck.memory.finish import Finisher
 from coatcheck.memory.projection import Projector
-from coatcheck.memory.recording import owe_acl
 from coatcheck.memory.rounds import Rounds
 from coatcheck.ops.faults import reach_async
 from coatcheck.store import entries, outbox, run_leases, runs, sessions
@@ -194,7 +193,9 @@ class Reconciler:
         await self._parts.index.flush()
 
         async def complete(tx: WorkerTransaction) -> None:
-            await owe_acl(tx, self._parts.new_id, item.session_id, session.acl)
+            now = await sessions.find_any(tx, item.session_id)
+            if now is not None and now.acl != session.acl:
+                await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ACL, item.session_id)
             await outbox.complete(tx, item)
 
         await self._parts.database.work(scope, complete)

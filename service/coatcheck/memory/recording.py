@@ -51,7 +51,8 @@ async def record(
     await projections.record(tx, [one.row for one in as_seen])
     await outbox.note_progress(tx, session_id, [one.row.segment_sha256 for one in as_seen])
     await owe(tx, new_id, session_id, [one.row.segment_sha256 for one in ours if one not in as_seen])
-    await owe_acl(tx, new_id, session_id, session.acl)
+    if now.acl != session.acl:  # the index is to follow
+        await outbox.enqueue(tx, new_id(), OutboxKind.ACL, session_id)
     return held
 
 
@@ -79,10 +80,3 @@ async def owe(tx: WorkerTransaction, new_id: IdFactory, session_id: UUID, sha256
     await projections.delete(tx, session_id, shas)
     for sha in sorted(await entries.held(tx, session_id, shas)):
         await outbox.enqueue(tx, new_id(), OutboxKind.UPSERT, session_id, segment_sha256=sha)
-
-
-async def owe_acl(tx: WorkerTransaction, new_id: IdFactory, session_id: UUID, written: tuple[str, ...]) -> None:
-    """Points were written with this acl: where the session's is another by now, the index is to follow it."""
-    session = await sessions.find_any(tx, session_id)
-    if session is not None and session.acl != written:
-        await outbox.enqueue(tx, new_id(), OutboxKind.ACL, session_id)
