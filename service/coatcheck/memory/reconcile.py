@@ -21,6 +21,7 @@ from coatcheck.domain.errors import CoatcheckError, Erased, FenceLost, IndexUnav
 from coatcheck.domain.outbox import OutboxItem, OutboxKind
 from coatcheck.domain.runs import RunStatus
 from coatcheck.domain.scopes import TenantScope
+from coatcheck.domain.sessions import Session
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.erasing import Eraser
@@ -185,8 +186,13 @@ class Reconciler:
         await self._parts.database.work(scope, lambda tx: outbox.complete(tx, item))
 
     async def _acl(self, scope: TenantScope, item: OutboxItem) -> None:
-        """The acl is read after the claim, so that the last of several changes wins whatever their order."""
-        session = await self._parts.database.work(scope, lambda tx: sessions.find_any(tx, item.session_id))
+        """The acl is read after the claim, so that the last of several changes wins whatever their order, and does for all."""
+
+        async def last(tx: WorkerTransaction) -> Session | None:
+            await outbox.forget_same(tx, item)
+            return await sessions.find_any(tx, item.session_id)
+
+        session = await self._parts.database.work(scope, last)
         if session is None or session.erased_at is not None:
             raise Erased
         await self._parts.index.set_acl(scope, item.session_id, session.acl)

@@ -77,6 +77,12 @@ _NOTE_PROGRESS = sa.text("""
                     WHERE e.tenant_id = :tenant AND e.manifest_id = o.manifest_id AND e.segment_sha256 = ANY (:shas))
 """)
 
+_FORGET_SAME = sa.text("""
+    DELETE FROM outbox
+     WHERE tenant_id = :tenant AND session_id = :session AND kind = :kind AND item_id <> :item AND lease_owner IS NULL
+       AND quarantined_at IS NULL
+""")
+
 _DELETE_FOR_MANIFEST = sa.text("""
     DELETE FROM outbox WHERE tenant_id = :tenant AND manifest_id = :manifest AND kind NOT IN ('erase', 'sweep')
 """)
@@ -193,6 +199,12 @@ async def give_back(tx: WorkerTransaction, items: Sequence[OutboxItem], due: dat
 async def note_progress(tx: WorkerTransaction, session_id: UUID, sha256s: Sequence[str]) -> None:
     """These segments were projected: the runs that hold them are nearer their end, and their attempts count from this one on."""
     await tx.connection.execute(_NOTE_PROGRESS, {"tenant": tx.scope.tenant_id, "session": session_id, "shas": list(sha256s)})
+
+
+async def forget_same(tx: WorkerTransaction, item: OutboxItem) -> None:
+    """Takes out what says the same of the same session and is nobody's yet. Whoever holds ``item`` looks at it after this."""
+    parameters = {"tenant": tx.scope.tenant_id, "session": item.session_id, "kind": str(item.kind), "item": item.item_id}
+    await tx.connection.execute(_FORGET_SAME, parameters)
 
 
 async def delete_for_manifest(tx: WorkerTransaction, manifest_id: UUID) -> int:
