@@ -16,6 +16,7 @@ from coatcheck.cli.main import app
 from coatcheck_client.errors import TranscriptError, problem_error
 from coatcheck_client.transcripts import parse_transcript
 from coatcheck_client.wire import Problem, SessionOut
+from tests.cli.serving import Machine
 
 URN = "urn:coatcheck:problem:"
 
@@ -91,3 +92,16 @@ def test_a_session_is_described_with_those_who_take_part(capsys: pytest.CaptureF
         f"conversation, owner {owner}; 1 manifest, 2 segments; since 2026-11-30T20:15:00Z",
         f"participants: {other}",
     ]
+
+
+def test_a_window_that_nobody_acknowledged_is_named_with_how_to_go_on(tmp_path: Path) -> None:
+    file = tmp_path / "day-1.json"
+    file.write_text(json.dumps([{"role": "user", "content": "word " * 800}]), "utf-8")
+    nobody = {"COATCHECK_URL": "http://127.0.0.1:1", "COATCHECK_API_KEY": "key"}
+
+    done = Machine(tmp_path / "data").here("compact", str(file), **nobody)
+
+    assert done.code == 1
+    first, second = done.err.splitlines()
+    assert first == "coatcheck: window 1 of 1, messages 0 to 0: not acknowledged; the same command again goes on from here"
+    assert "did not answer" in second

@@ -53,7 +53,7 @@ async def test_an_altered_line_refuses_to_start(tmp_path: Path) -> None:
 async def test_another_root_key_refuses_to_start(tmp_path: Path) -> None:
     await ErasureJournal(tmp_path, "one", KEY).append(line(1))
 
-    with pytest.raises(RefusedToStart):
+    with pytest.raises(RefusedToStart, match="the key of today"):
         list(ErasureJournal(tmp_path, "one", bytes(32)).lines())
 
 

@@ -95,7 +95,7 @@ async def _hand_in(
 
     One window that is refused never blocks the next.
     """
-    from coatcheck_client.errors import InvalidRequest, NoProgress
+    from coatcheck_client.errors import ClientError, InvalidRequest, NoProgress
 
     done: list[CompactionResponse] = []
     failed = 0
@@ -119,6 +119,10 @@ async def _hand_in(
         except InvalidRequest as error:
             failed += 1
             output.warn(f"{place}: {failure_text(error)}")
+        except ClientError as error:
+            if error.retryable:
+                output.warn(f"{place}: not acknowledged; the same command again goes on from here")
+            raise
         else:
             done.append(answer)
             show(answer)

@@ -72,7 +72,7 @@ def restore(as_json: AsJson = False) -> None:
     from coatcheck.cli import connection
 
     erased = asyncio.run(replay(connection.local_settings()))
-    output.show({"erased_again": erased}, as_json, f"{erased} erasures done again.")
+    output.show({"erased_again": erased}, as_json, f"{output.counted(erased, 'erasure')} done again.")
 
 
 @models.command(name="status")

@@ -93,7 +93,10 @@ class ErasureJournal:
             body = outer["line"]
             macs = [_mac(key, body) for key in (self._key, *self._earlier)]
             if not any([hmac.compare_digest(outer["mac"], mac) for mac in macs]):
-                raise RefusedToStart(f"The erasure journal {path.name} holds a line that this root key did not write.")
+                raise RefusedToStart(
+                    f"The erasure journal {path.name} holds a line that this root key did not write. "
+                    "Where it was rotated, the key of today is needed, and those before it."
+                )
             values = json.loads(body)
         except (ValueError, KeyError, TypeError):
             # A line torn by a crash, then followed by a whole one: its erasure had not begun, and its outbox row is still there.

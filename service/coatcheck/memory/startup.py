@@ -71,9 +71,10 @@ async def check_journal(database: Database, journal: ErasureJournal) -> None:
     """Raises RefusedToStart when the journal knows of an erasure that the database does not: a backup was restored."""
     missing = [line async for line in unreplayed(database, journal)]
     if missing:
+        number = "1 erasure" if len(missing) == 1 else f"{len(missing)} erasures"
         raise RefusedToStart(
-            f"The erasure journal holds {len(missing)} erasures that the database does not know: a backup was restored. "
-            "Run `coatcheck restore` to erase them again."
+            f"The erasure journal holds {number} that the database does not know: a backup was restored. "
+            "Run `coatcheck restore` to do that again."
         )
 
 
