@@ -30,6 +30,7 @@ def test_a_model_is_loaded_before_anybody_asks() -> None:
         assert "onnxruntime" in mapped.read_text()
 
 
+@pytest.mark.accept
 def test_a_port_that_is_taken_is_named_with_what_to_do_and_nothing_is_left_running() -> None:
     with open_folder() as folder, socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
