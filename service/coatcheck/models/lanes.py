@@ -11,8 +11,6 @@ times, no more.
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +27,7 @@ from coatcheck.domain.scopes import TenantScope
 from coatcheck.models.batching import batches_of, together
 from coatcheck.models.lazily import loading_seen
 from coatcheck.models.native import native
+from coatcheck.ops.priority import give_way
 from coatcheck.ops.progress import Piece, ProgressBoard
 from coatcheck.ops.turns import Turns
 
@@ -46,7 +45,7 @@ LOOK_S = 0.5
 """How often a worker that is kept for queries looks whether anybody still asks."""
 CLOSE_LIMIT_S = 10.0
 INGEST_NICENESS = 5
-"""A third of the weight of a thread that somebody waits for, where both want the same core."""
+"""Nobody's question waits for it."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -236,7 +235,7 @@ class EmbeddingLanes:
 
     def _run(self, is_first: bool) -> None:
         if not is_first:
-            _give_way()
+            give_way(INGEST_NICENESS)
         while (job := self._next(is_first)) is not None:
             try:
                 # False for a caller that has left: a cancelled or late one waits for nothing any more.
@@ -296,10 +295,3 @@ class EmbeddingLanes:
 
     def _charge(self, job: _Job, seconds: float) -> None:
         self._worked(job.tenant_id, seconds / self._embedder.threads)
-
-
-def _give_way() -> None:
-    """For this thread, where threads have a priority of their own; it cannot be taken back."""
-    if sys.platform == "linux":
-        thread = threading.get_native_id()
-        os.setpriority(os.PRIO_PROCESS, thread, min(19, os.getpriority(os.PRIO_PROCESS, thread) + INGEST_NICENESS))
