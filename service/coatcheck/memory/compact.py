@@ -242,12 +242,7 @@ class Compact:
             max_handoff_chars=request.max_handoff_chars,
             focus=request.focus,
             identity=HandoffIdentity(
-                manifest_id,
-                session.session_id,
-                session.name,
-                now,
-                self._parts.settings.public_url,
-                request.parent_manifest_id,
+                manifest_id, session.session_id, session.name, now, self._parts.settings.public_url, request.parent_manifest_id
             ),
             known_handoffs=earlier.known,
             earlier_lines=earlier.lines,
