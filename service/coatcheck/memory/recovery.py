@@ -42,12 +42,13 @@ async def recover_index(parts: Collaborators, reconciler: Reconciler, flushed_at
         is_owed = False
         for session_id in recorded:
             seen = await _seen(parts, scope, session_id)
+            # First: without its rows the session is not looked at again, should this process die in between.
+            await parts.index.delete_points(scope, seen.unknown)
             if seen.wrong:
                 await _project_again(parts, scope, session_id, seen.wrong)
                 await reach_async("inside-recovery")
                 is_owed = True
-            await parts.index.delete_points(scope, seen.doomed)
-            total += bool(seen.wrong or seen.doomed)
+            total += bool(seen.wrong or seen.unknown)
         if is_owed:
             await reconciler.drain_tenant(scope.tenant_id)
     if total:
@@ -61,8 +62,8 @@ class _Seen:
 
     wrong: list[str]
     """Segments of which a point is missing, or made from another text or context than the row says, or for other readers."""
-    doomed: list[UUID]
-    """Their points, and those that no row tells of: they had been taken out and are back, or had just been written."""
+    unknown: list[UUID]
+    """Points that no row tells of: what had been taken out and is back, or had just been written when the process died."""
 
 
 async def _seen(parts: Collaborators, scope: TenantScope, session_id: UUID) -> _Seen:
@@ -79,18 +80,17 @@ async def _seen(parts: Collaborators, scope: TenantScope, session_id: UUID) -> _
         for number in range(row.passages)
     }
     ids = [one for one, row in told.items() if row.generation == generation]
-    there, whole = set[UUID](), set[UUID]()
+    whole: set[UUID] = set()
     for start in range(0, len(ids), BATCH):
         for point in await parts.index.retrieve(scope, ids[start : start + BATCH]):
-            there.add(point.point_id)
             says = (point.tenant_id, point.session_id, point.content_version, set(point.acl))
             if says == (scope.tenant_id, session_id, told[point.point_id].content_version, acl):
                 whole.add(point.point_id)
     wrong = {told[one].segment_sha256 for one in ids if one not in whole}
-    doomed = [one for one in there if told[one].segment_sha256 in wrong]
+    unknown: list[UUID] = []
     if await parts.index.count(scope, session_id, generation) > len(whole):
-        doomed += [one async for page in parts.index.scroll_ids(scope, session_id=session_id) for one in page if one not in told]
-    return _Seen(sorted(wrong), doomed)
+        unknown = [one async for page in parts.index.scroll_ids(scope, session_id=session_id) for one in page if one not in told]
+    return _Seen(sorted(wrong), unknown)
 
 
 async def _project_again(parts: Collaborators, scope: TenantScope, session_id: UUID, sha256s: Sequence[str]) -> None:
