@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from coatcheck.app.bootstrap import ensure_first_key
+from coatcheck.app.bootstrap import LOCAL_TENANT, ensure_first_key
 from coatcheck.app.compose import App
+from coatcheck.app.data_dir import DataDirectory
 from coatcheck.domain.errors import RefusedToStart
+from coatcheck.store import directory
+from coatcheck.store.directory import Tenant
 from tests import apps
 from tests.apps import Caller
 
@@ -53,3 +57,17 @@ async def test_a_key_of_another_installation_is_not_written_over(fresh_database_
             await ensure_first_key(app.parts, app.directory)
 
         assert app.directory.key_file.read_text() == "of another one"
+
+
+async def test_of_processes_that_find_the_tenant_without_its_key_one_leaves_it(fresh_database_url: str, tmp_path: Path) -> None:
+    folders = [DataDirectory(tmp_path / f"replica-{n}") for n in range(4)]
+    for folder in folders:
+        folder.path.mkdir(mode=0o700)
+    async with apps.app(fresh_database_url, tmp_path) as app:
+        local = Tenant(app.parts.new_id(), LOCAL_TENANT, "active", app.parts.keyring.fingerprint(), app.parts.clock())
+        assert await app.parts.database.directory(lambda tx: directory.insert_tenant(tx, local))
+
+        await asyncio.gather(*(ensure_first_key(app.parts, folder) for folder in folders))
+
+        (left,) = [folder.key_file for folder in folders if folder.key_file.exists()]
+        assert await tenants_seen_with(app, left.read_text("ascii").strip()) == ["local"]
