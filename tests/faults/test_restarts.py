@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from uuid import uuid4
@@ -18,12 +18,12 @@ from coatcheck.app.storage import open_index
 from coatcheck.domain.passages import StoredPoint
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory.integrity import Scanner
-from coatcheck.models.hashing import HashingEmbedder
 from coatcheck.ops import faults
 from coatcheck.settings import load
 from tests import apps
 from tests.apps import Caller
 from tests.contract.damage import Damage
+from tests.faults.embedded import note_embedded
 from tests.postgres import Postgres
 from tests.windows import request
 
@@ -94,14 +94,7 @@ async def test_what_a_power_cut_took_back_from_the_index_is_written_again_before
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And nothing else is: one segment's text at most is embedded again."""
-    embedded: list[str] = []
-    embed = HashingEmbedder.embed_passages
-
-    def noted(self: HashingEmbedder, texts: Sequence[str]) -> list[list[float]]:
-        embedded.extend(texts)
-        return embed(self, texts)
-
-    monkeypatch.setattr(HashingEmbedder, "embed_passages", noted)
+    embedded = note_embedded(monkeypatch)
     async with started(fresh_database_url, tmp_path) as app:
         caller = await handed_in(app)
         damage = Damage(postgres, fresh_database_url, app, caller.tenant_id)

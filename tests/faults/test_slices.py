@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
@@ -14,10 +14,10 @@ import sqlalchemy as sa
 from coatcheck.domain.identifiers import uuid7
 from coatcheck.domain.outbox import OutboxKind
 from coatcheck.memory import projection
-from coatcheck.models.hashing import HashingEmbedder
 from coatcheck.ops import faults
 from coatcheck.store import outbox
 from coatcheck.store.database import WorkerTransaction
+from tests.faults.embedded import note_embedded
 from tests.faults.pair import SHORT_LEASE_S, Scene
 from tests.windows import request, window
 
@@ -35,15 +35,7 @@ BODY = request("s", MESSAGES)
 def embedded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """One message fills a slice. The texts that the embedder was given, in their order."""
     monkeypatch.setattr(projection, "SLICE_CHARS", 300)
-    texts: list[str] = []
-    embed = HashingEmbedder.embed_passages
-
-    def noted(self: HashingEmbedder, given: Sequence[str]) -> list[list[float]]:
-        texts.extend(given)
-        return embed(self, given)
-
-    monkeypatch.setattr(HashingEmbedder, "embed_passages", noted)
-    return texts
+    return note_embedded(monkeypatch)
 
 
 @asynccontextmanager
