@@ -6,6 +6,8 @@ import asyncio
 from datetime import timedelta
 from uuid import uuid4
 
+import sqlalchemy as sa
+
 from coatcheck.domain.canonical import sha256_of
 from coatcheck.domain.outbox import OutboxItem, OutboxKind
 from coatcheck.store import outbox, run_leases, runs, sessions
@@ -44,6 +46,25 @@ async def test_a_claim_gives_the_oldest_first_and_counts_as_an_attempt(database:
     assert [item.item_id for item in [*first, *rest]] == [item.item_id for item in made]
     assert {(item.attempts, item.fence) for item in [*first, *rest]} == {(1, 1)}
     assert [item.segment_sha256 for item in first] == [made[0].segment_sha256, made[1].segment_sha256]
+
+
+async def test_a_claim_leases_no_more_than_it_asked_for_by_whatever_plan(database: Database, tenant: Tenancy) -> None:
+    """A subquery that locks with a limit may be run again for each row, and each time it skips what is locked by then."""
+    await enqueue(database, tenant, 9)
+
+    async def claimed(tx: WorkerTransaction, setting: str) -> int:
+        for other in {"hashjoin", "mergejoin", "nestloop"} - {setting}:
+            await tx.connection.execute(sa.text(f"SET LOCAL enable_{other} = off"))
+        for other in ("hashagg", "sort", "material", "memoize", "indexscan", "bitmapscan"):
+            await tx.connection.execute(sa.text(f"SET LOCAL enable_{other} = off"))
+        return len(await outbox.claim(tx, setting, 2, EPOCH, UNTIL))
+
+    counts = {
+        join: await database.work(tenant.scope, lambda tx, join=join: claimed(tx, join))  # type: ignore[misc]
+        for join in ("hashjoin", "mergejoin", "nestloop")
+    }
+
+    assert counts == {"hashjoin": 2, "mergejoin": 2, "nestloop": 2}
 
 
 async def test_a_crash_counts_too_and_the_next_owner_goes_on_under_the_next_fence(database: Database, tenant: Tenancy) -> None:

@@ -38,11 +38,12 @@ _ENQUEUE_EVERY_RUN = sa.text("""
 """)
 
 # An unfinished run's rows belong to whoever holds its lease. An attempt is counted when it begins: it may end with a crash.
-# A sweep waits for leases of others to end, and waits rather too long than too short.
+# A sweep waits for leases of others to end, and waits rather too long than too short. ARRAY: joined, the subquery may be run again
+# for each row, and then leases more than its limit, since it skips each time what it locked before.
 _CLAIM = sa.text(f"""
     UPDATE outbox SET lease_owner = :owner, lease_fence = lease_fence + 1, lease_until = :until, attempts = attempts + 1
      WHERE tenant_id = :tenant
-       AND item_id IN (
+       AND item_id = ANY (ARRAY(
            SELECT o.item_id FROM outbox o
             WHERE o.tenant_id = :tenant AND o.quarantined_at IS NULL
               AND (o.next_attempt_at <= :now OR (o.next_attempt_at > :furthest AND o.kind <> 'sweep'))
@@ -52,7 +53,7 @@ _CLAIM = sa.text(f"""
                    WHERE r.tenant_id = o.tenant_id AND r.manifest_id = o.manifest_id
                      AND r.lease_until > :now AND r.lease_until <= :furthest))
             ORDER BY o.created_at, o.item_id LIMIT :limit
-              FOR UPDATE OF o SKIP LOCKED)
+              FOR UPDATE OF o SKIP LOCKED))
     RETURNING {_COLUMNS}
 """)
 
