@@ -9,10 +9,14 @@ import httpx
 import pytest
 
 from coatcheck.app.compose import App
+from coatcheck.identity.scopes import tenant_scope
+from coatcheck.memory.recording import owe
 from coatcheck.ops import faults
 from tests import apps
 from tests.apps import Caller
+from tests.contract.damage import Damage, stranger
 from tests.contract.working import job, kinds, settled
+from tests.postgres import Postgres
 from tests.windows import request, window
 
 
@@ -71,6 +75,51 @@ async def test_a_change_of_readers_that_the_index_has_not_followed_is_no_damage(
     await settled(http)
     assert kinds(scanned) == []
     assert kinds(await job(http, "scan")) == []
+
+
+async def test_a_repair_ends_when_what_the_background_has_in_hand_is_done(
+    postgres: Postgres, database_url: str, app: App, operator: Caller, http: httpx.AsyncClient
+) -> None:
+    """As it has what a repair has just left owed, where it comes first."""
+    await compacted(http, "s", "alpha")
+    damage = Damage(postgres, database_url, app, operator.tenant_id)
+    session_id, sha = damage.any_segment()
+    async with faults.held("after-claim") as hold:
+        await app.parts.database.work(
+            tenant_scope(operator.tenant_id), lambda tx: owe(tx, app.parts.new_id, session_id, [sha])
+        )  # fmt: skip
+        await hold.reached()
+
+        repairing = asyncio.create_task(job(http, "repair"))
+        early, _ = await asyncio.wait({repairing}, timeout=0.3)
+        hold.release()
+        repaired = await repairing
+
+    assert not early
+    assert kinds(repaired) == []
+    assert damage.projection(sha).passages == 1
+
+
+async def test_a_point_under_a_wrong_name_is_gone_before_its_row_asks_for_another(
+    postgres: Postgres, database_url: str, app: App, operator: Caller, http: httpx.AsyncClient
+) -> None:
+    """With no row that tells of it, a scan would take it for an orphan, and a repair would remove what comes in its place."""
+    await compacted(http, "s", "alpha")
+    damage = Damage(postgres, database_url, app, operator.tenant_id)
+    point = await damage.point_of_segment()
+    damage.relabel(point, session_id=stranger())
+    async with faults.held("after-claim") as hold:
+        repairing = asyncio.create_task(job(http, "repair"))
+        await hold.reached()
+
+        scanned = await job(http, "scan")
+
+        hold.release()
+        repaired = await repairing
+
+    assert kinds(scanned) == []
+    assert (kinds(repaired), repaired["progress"]["remaining"]) == (["point-wrong-session"], 0)
+    assert point in await damage.points()
 
 
 async def test_repairs_beside_compactions_and_erasures_leave_everything_whole(

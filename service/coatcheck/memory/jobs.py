@@ -136,7 +136,7 @@ class Jobs:
 
     async def _do_rescan(self, context: RequestContext, job: _Job) -> None:
         job.progress = await self._rescan.rescan(context.tenant_scope)
-        await self._reconciler.drain_tenant(context.tenant_id)
+        await self._reconciler.settle_tenant(context.tenant_id)
 
     async def _forget_erased(self, context: RequestContext, job: _Job) -> None:
         """What was erased since is no finding any more, whichever process erased it: its hash would let a guess be confirmed."""

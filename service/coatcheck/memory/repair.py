@@ -8,7 +8,16 @@ from uuid import UUID
 
 from coatcheck.domain.scopes import TenantScope
 from coatcheck.memory.collaborators import Collaborators
-from coatcheck.memory.findings import EXACT_HASH, POINT_ORPHAN, REDUCED_HASH, TEXT_MISSING, Finding, Progress, ScanReport
+from coatcheck.memory.findings import (
+    EXACT_HASH,
+    MISLABELLED,
+    POINT_ORPHAN,
+    REDUCED_HASH,
+    TEXT_MISSING,
+    Finding,
+    Progress,
+    ScanReport,
+)
 from coatcheck.memory.integrity import Scanner
 from coatcheck.memory.projection import Projector
 from coatcheck.memory.reconcile import Reconciler
@@ -46,7 +55,7 @@ class Repair:
                 await self._mend(scope, batch, lost)
                 batch = []
         await self._mend(scope, batch, lost)
-        await self._reconciler.drain_tenant(scope.tenant_id)
+        await self._reconciler.settle_tenant(scope.tenant_id)
         return before, await self._scanner.scan(scope, index=index)
 
     async def _mend(self, scope: TenantScope, findings: Sequence[Finding], lost: Set[SegmentKey]) -> None:
@@ -61,6 +70,9 @@ class Repair:
                 again[session_id].add(sha)
             if finding.kind == REDUCED_HASH:
                 reduced[session_id].add(sha)
+        # Before they are owed: with no row recorded, who scans meanwhile would take them for orphans, and take out what came after.
+        mislabelled = [f.point_id for f in findings if f.kind in MISLABELLED and f.point_id is not None]
+        await self._parts.index.delete_points(scope, mislabelled)
         for session_id, points in strays.items():
             await self._projector.remove_points(scope, session_id, points)
         for session_id, shas in again.items():

@@ -100,6 +100,10 @@ _OWED_SEGMENTS = sa.text("""
        AND item_id IS DISTINCT FROM CAST(:but AS uuid)
 """)
 
+_IS_HELD = sa.text("""
+    SELECT EXISTS (SELECT FROM outbox WHERE tenant_id = :tenant AND quarantined_at IS NULL AND lease_until > :now)
+""")
+
 _REQUEUE = sa.text("""
     UPDATE outbox SET quarantined_at = NULL, attempts = 0, next_attempt_at = :due
      WHERE tenant_id = :tenant AND quarantined_at IS NOT NULL
@@ -220,6 +224,11 @@ async def owed_segments(tx: WorkerTransaction, session_id: UUID, sha256s: Sequen
         "tenant": tx.scope.tenant_id, "session": session_id, "shas": list(sha256s), "but": but.item_id if but else None,
     }  # fmt: skip
     return set(await tx.connection.scalars(_OWED_SEGMENTS, parameters))
+
+
+async def is_held(tx: WorkerTransaction, now: datetime) -> bool:
+    """Whether somebody is at any of the tenant's work."""
+    return bool(await tx.connection.scalar(_IS_HELD, {"tenant": tx.scope.tenant_id, "now": now}))
 
 
 async def requeue_quarantined(tx: WorkerTransaction) -> int:
