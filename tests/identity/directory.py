@@ -9,7 +9,7 @@ from uuid import UUID
 from coatcheck.identity.credentials import ApiKey, new_api_key
 from coatcheck.identity.keyring import Keyring
 from coatcheck.identity.operations import MEMBER, Role
-from coatcheck.identity.ports import KeyRecord
+from coatcheck.identity.ports import KeyRecord, RightsRecord
 
 NOW = datetime(2026, 11, 29, 20, 15, tzinfo=UTC)
 KEYS = Keyring(bytes(range(32)))
@@ -32,14 +32,11 @@ class MemoryDirectory:
         return self.delegations.get((tenant_id, delegation_id))
 
     def add(self, tenant: int = 0xA, principal: int = 0x1, key: int = 0x2, **changes: object) -> ApiKey:
-        """A working key of a member, with changes."""
+        """A working key of a member, with changes of it or of its rights."""
         made = new_api_key(UUID(int=tenant), UUID(int=key))
-        record = KeyRecord(
+        rights = RightsRecord(
             tenant_id=made.tenant_id,
-            key_id=made.key_id,
             principal_id=UUID(int=principal),
-            secret_hash=KEYS.key_hash(made.tenant_id, made.secret),
-            key_version=1,
             operations=MEMBER,
             sessions=None,
             expires_at=None,
@@ -51,5 +48,8 @@ class MemoryDirectory:
             permission_revision=3,
             own_revision=2,
         )
-        self.records[made.tenant_id, made.key_id] = dataclasses.replace(record, **changes)  # type: ignore[arg-type]
+        own = {name: changes.pop(name) for name in ("key_version", "secret_hash") if name in changes}
+        rights = dataclasses.replace(rights, **changes)  # type: ignore[arg-type]
+        record = KeyRecord(made.key_id, KEYS.key_hash(made.tenant_id, made.secret), 1, rights)
+        self.records[made.tenant_id, made.key_id] = dataclasses.replace(record, **own)  # type: ignore[arg-type]
         return made

@@ -8,7 +8,7 @@ from uuid import UUID
 from coatcheck.domain.identifiers import utc_now
 from coatcheck.identity.key_sets import KeySets
 from coatcheck.identity.operations import Role
-from coatcheck.identity.ports import IssuerRecord, SubjectRecord
+from coatcheck.identity.ports import IssuerRecord, RightsRecord
 from coatcheck.identity.tokens import TokenVerifier
 from tests.identity.issuing import AUDIENCE, ISSUER, key_set, public_jwk
 
@@ -21,7 +21,9 @@ class Issuers:
 
     def __init__(self) -> None:
         self.issuer: IssuerRecord | None = IssuerRecord(ISSUER, TENANT, URI, AUDIENCE)
-        self.subject: SubjectRecord | None = SubjectRecord(ADA, Role.MEMBER, True, True, frozenset({UUID(int=7)}), 3, 2)
+        self.subject: RightsRecord | None = RightsRecord(
+            TENANT, ADA, Role.MEMBER, True, True, frozenset({UUID(int=7)}), 3, 2, None, None, None, None
+        )  # fmt: skip
         self.asked: list[tuple[object, ...]] = []
         self.now = utc_now
         self.fetches = 0
@@ -35,7 +37,7 @@ class Issuers:
     async def find_issuer(self, issuer: str) -> IssuerRecord | None:
         return self.issuer if self.issuer is not None and issuer == self.issuer.issuer else None
 
-    async def find_subject(self, tenant_id: UUID, issuer: str, subject: str) -> SubjectRecord | None:
+    async def find_subject(self, tenant_id: UUID, issuer: str, subject: str) -> RightsRecord | None:
         self.asked.append((tenant_id, issuer, subject))
         return self.subject if (tenant_id, issuer, subject) == (TENANT, ISSUER, "ada") else None
 

@@ -166,7 +166,8 @@ async def test_a_delegation_is_looked_up_among_delegations_and_counts_at_its_doo
 ) -> None:
     key = directory.add()
     made = dataclasses.replace(key, kind=CredentialKind.DELEGATION)
-    at_mcp = dataclasses.replace(directory.records[key.tenant_id, key.key_id], doors=frozenset({Door.MCP}), role=Role.OPERATOR)
+    record = directory.records[key.tenant_id, key.key_id]
+    at_mcp = dataclasses.replace(record, rights=dataclasses.replace(record.rights, doors=frozenset({Door.MCP})))
 
     assert await _refusal(authenticator, f"Bearer {made.text}") == Unauthenticated().detail
     directory.delegations[key.tenant_id, key.key_id] = at_mcp

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from coatcheck.domain.actors import Actor
 from coatcheck.domain.errors import Forbidden
 from coatcheck.domain.scopes import TenantScope
-from coatcheck.identity.context import Credential, CredentialKind, RequestContext
+from coatcheck.identity.context import LEEWAY, Credential, CredentialKind, RequestContext
 from coatcheck.identity.operations import DELEGABLE, EVERYTHING, MEMBER, OPERATOR, OPERATORS_CORE, Operation, Role
+from tests.identity.directory import NOW
 
 
 def context(**changes: object) -> RequestContext:
@@ -37,6 +39,17 @@ def test_the_audit_names_the_principal_and_the_delegation_that_it_acted_by() -> 
         assert context(credential=Credential(kind, reference, None)).actor == Actor(UUID(int=2), None)
     delegated = context(credential=Credential(CredentialKind.DELEGATION, reference, None))
     assert delegated.actor == Actor(UUID(int=2), UUID(int=9))
+
+
+@pytest.mark.parametrize("kind", list(CredentialKind))
+def test_a_credential_is_over_at_its_end_and_a_token_when_two_clocks_may_agree_on_it(kind: CredentialKind) -> None:
+    credential = Credential(kind, "3", NOW)
+    leeway = LEEWAY if kind is CredentialKind.TOKEN else timedelta()
+
+    assert not Credential(kind, "3", None).is_over(NOW)
+    assert not credential.is_over(NOW + leeway - timedelta(microseconds=1))
+    assert credential.is_over(NOW + leeway)
+    assert timedelta(seconds=30) == LEEWAY
 
 
 def test_a_context_cannot_be_changed() -> None:

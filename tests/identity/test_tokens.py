@@ -12,9 +12,10 @@ from uuid import UUID
 import pytest
 
 from coatcheck.domain.errors import Unauthenticated
-from coatcheck.identity.context import Credential, CredentialKind
+from coatcheck.identity.context import LEEWAY, Credential, CredentialKind
+from coatcheck.identity.doors import Door
 from coatcheck.identity.operations import MEMBER, OPERATOR, Role
-from coatcheck.identity.tokens import LEEWAY_S, MAX_KID_CHARS
+from coatcheck.identity.tokens import MAX_KID_CHARS
 from tests.identity.issuers import ADA, TENANT, Issuers
 from tests.identity.issuing import ISSUER, claims, private_key, token, unsigned
 
@@ -36,13 +37,16 @@ async def test_a_token_gives_its_subjects_rights_as_they_are_now(issuers: Issuer
     context = await issuers.verifier.context_of(token(claims(exp=ends_at)))
 
     assert (context.tenant_id, context.principal_id, context.sessions) == (TENANT, ADA, None)
-    assert context.credential == Credential(CredentialKind.TOKEN, ISSUER, datetime.fromtimestamp(ends_at, UTC))
+    assert context.credential == Credential(
+        CredentialKind.TOKEN, ISSUER, datetime.fromtimestamp(ends_at, UTC), Door.API, "ada", None
+    )  # fmt: skip
     assert (context.operations, context.teams) == (MEMBER, frozenset({UUID(int=7)}))
     assert (context.permission_revision, context.own_revision) == (3, 2)
     assert issuers.asked == [(TENANT, ISSUER, "ada")]
 
 
 NOW = 1_800_000_000
+LEEWAY_S = LEEWAY.total_seconds()
 DURING: dict[str, Any] = {"iat": NOW - 60, "nbf": NOW - 60, "exp": NOW + 60}
 
 

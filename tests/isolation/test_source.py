@@ -68,7 +68,7 @@ def test_scopes_and_contexts_are_made_by_identity_alone() -> None:
     made = [name for module in MODULES for name in calls(module, "Scope", "TenantScope", "RequestContext", "CacheScope")]
 
     assert [name for name in offenders(made, set()) if not name.startswith("identity.")] == []
-    assert set(made) >= {"identity.context", "identity.authenticate", "identity.scopes", "identity.cache_scopes"}
+    assert set(made) >= {"identity.context", "identity.standing", "identity.scopes", "identity.cache_scopes"}
     assert list(calls(Module.of("Scope(tenant, principal, acl)"), "Scope")) == ["somewhere"]
     assert list(calls(Module.of("scopes.TenantScope(tenant)"), "TenantScope")) == ["somewhere"]
 

@@ -19,6 +19,7 @@ from coatcheck.identity.credentials import bearer_token as read_token
 from coatcheck.identity.doors import Door
 from coatcheck.identity.keyring import KEY_BYTES, Keyring
 from coatcheck.identity.ports import KeyDirectory, KeyRecord
+from coatcheck.identity.standing import context_of
 from coatcheck.identity.tokens import TokenVerifier
 
 
@@ -37,25 +38,16 @@ class Authenticator:
         """The caller's context. Raises Unauthenticated, always with the same detail, StoreUnavailable and IssuerUnavailable."""
         token = read_token(authorization)
         if token is not None and self._tokens is not None:
-            return await self._tokens.context_of(token)
+            return await self._tokens.context_of(token, door)
         presented = read_bearer(authorization)
         record = None
         if presented is not None:
             look_up = self._directory.find_key if presented.kind is CredentialKind.KEY else self._directory.find_delegation
             record = await look_up(presented.tenant_id, presented.key_id)
         proven = self._proves(presented or self._nobody, record)
-        if record is None or presented is None or not (proven & self._stands(record) & (door in record.doors)):
+        if record is None or presented is None or not proven:
             raise Unauthenticated
-        return RequestContext(
-            tenant_id=record.tenant_id,
-            principal_id=record.principal_id,
-            credential=Credential(presented.kind, str(record.key_id), record.expires_at),
-            operations=record.operations & record.role.ceiling,
-            sessions=record.sessions,
-            teams=record.teams,
-            permission_revision=record.permission_revision,
-            own_revision=record.own_revision,
-        )
+        return context_of(Credential(presented.kind, str(record.key_id), None, door), record.rights, self._clock())
 
     def _proves(self, presented: ApiKey, record: KeyRecord | None) -> bool:
         """Whether the secret is the stored one; without a record the same HMAC and comparison against a random hash."""
@@ -64,10 +56,5 @@ class Authenticator:
         hashed = self._keyring.key_hash(presented.tenant_id, presented.secret, version)
         same = hmac.compare_digest(hashed, record.secret_hash if record is not None else self._no_hash)
         # A directory that answered for another tenant or key than was asked would be a fault of ours: it proves nothing.
-        asked = record is not None and (record.tenant_id, record.key_id) == (presented.tenant_id, presented.key_id)
+        asked = record is not None and (record.rights.tenant_id, record.key_id) == (presented.tenant_id, presented.key_id)
         return same & held & asked
-
-    def _stands(self, record: KeyRecord) -> bool:
-        now = self._clock()
-        unexpired = record.expires_at is None or now < record.expires_at
-        return unexpired & (record.revoked_at is None) & record.principal_active & record.tenant_active

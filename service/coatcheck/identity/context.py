@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
 from coatcheck.domain.actors import Actor
 from coatcheck.domain.errors import Forbidden
 from coatcheck.domain.scopes import PUBLIC, Scope, TenantScope, principal_key, team_key
+from coatcheck.identity.doors import Door
 from coatcheck.identity.operations import OPERATORS_CORE
+
+LEEWAY = timedelta(seconds=30)
+"""How far an issuer's clock and this one's may be apart."""
 
 
 class CredentialKind(StrEnum):
@@ -23,16 +27,27 @@ class CredentialKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """Which credential was verified. ``reference``: a key's or delegation's id, a token's issuer. What it makes ends with it."""
+    """What was verified. ``reference``: a key's or delegation's id, a token's issuer. What it makes ends with it."""
 
     kind: CredentialKind
     reference: str
     expires_at: datetime | None
+    door: Door = Door.API
+    """Which it was shown at."""
+    subject: str = ""
+    """Whom a token's issuer means."""
+    scope: frozenset[str] | None = None
+    """Of a token: to what it narrows its principal's rights, if to anything."""
+
+    def is_over(self, now: datetime) -> bool:
+        """Whether its time is: a token's by its issuer's clock, anything else's by this one."""
+        by_its_clock = now - LEEWAY if self.kind is CredentialKind.TOKEN else now
+        return self.expires_at is not None and self.expires_at <= by_its_clock
 
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """Who asks, and what they may do. Only ``Authenticator`` makes one, from a credential that it has verified."""
+    """Who asks, and what they may do. Only ``identity.standing`` makes one, of a credential that was verified."""
 
     tenant_id: UUID
     principal_id: UUID

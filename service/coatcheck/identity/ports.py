@@ -12,25 +12,36 @@ from coatcheck.identity.operations import Role
 
 
 @dataclass(frozen=True, slots=True)
-class KeyRecord:
-    """One API key or delegation as stored, with what its principal, its tenant and all that it was made with allow now."""
+class RightsRecord:
+    """What is stored of a credential's rights: its own, its principal's, its tenant's and those of all that it was made with.
+
+    What they allow is decided in ``identity.standing`` alone.
+    """
 
     tenant_id: UUID
-    key_id: UUID
     principal_id: UUID
-    secret_hash: bytes
-    key_version: int
-    operations: frozenset[str]
-    sessions: frozenset[UUID] | None
-    expires_at: datetime | None
-    revoked_at: datetime | None
     role: Role
     principal_active: bool
     tenant_active: bool
     teams: frozenset[UUID]
     permission_revision: int
     own_revision: int
+    operations: frozenset[str] | None
+    """None, of a token's subject: whatever the role grants."""
+    sessions: frozenset[UUID] | None
+    expires_at: datetime | None
+    revoked_at: datetime | None
     doors: frozenset[Door] = EVERY_DOOR
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """One API key or delegation: what its secret is proven by, and its rights."""
+
+    key_id: UUID
+    secret_hash: bytes
+    key_version: int
+    rights: RightsRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +54,14 @@ class IssuerRecord:
     audience: str
 
 
-@dataclass(frozen=True, slots=True)
-class SubjectRecord:
-    """Whom an issuer means by a subject, with what the principal and its tenant allow now."""
-
-    principal_id: UUID
-    role: Role
-    principal_active: bool
-    tenant_active: bool
-    teams: frozenset[UUID]
-    permission_revision: int
-    own_revision: int
-
-
 class TokenDirectory(Protocol):
     """What tokens are looked up in. Every method raises StoreUnavailable."""
 
     async def find_issuer(self, issuer: str) -> IssuerRecord | None: ...
 
-    async def find_subject(self, tenant_id: UUID, issuer: str, subject: str) -> SubjectRecord | None: ...
+    async def find_subject(self, tenant_id: UUID, issuer: str, subject: str) -> RightsRecord | None:
+        """Of whom an issuer that speaks for the tenant means by the subject."""
+        ...
 
 
 class Fetch(Protocol):

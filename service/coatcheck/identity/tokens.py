@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
 from coatcheck.domain.canonical import JsonObject, parse
 from coatcheck.domain.errors import CoatcheckError, Unauthenticated
 from coatcheck.domain.ports import Clock
-from coatcheck.identity.context import Credential, CredentialKind, RequestContext
+from coatcheck.identity.context import LEEWAY, Credential, CredentialKind, RequestContext
+from coatcheck.identity.doors import Door
 from coatcheck.identity.key_sets import ALGORITHMS, KeySets
 from coatcheck.identity.ports import IssuerRecord, TokenDirectory
+from coatcheck.identity.standing import context_of
 
-LEEWAY_S = 30
-"""How far two clocks may be apart."""
 TYPES = frozenset({None, "jwt", "at+jwt", "application/at+jwt"})
 """No identity of another kind that the same issuer signs: a logout, a DPoP proof, a security event."""
 REQUIRED = ["iss", "sub", "aud", "exp", "iat"]
@@ -32,13 +30,6 @@ _ISSUER = re.compile(r"[\x21-\x7e]{1,500}")
 _SUBJECT = re.compile(r"[\x20-\x7e]{1,255}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Claims:
-    subject: str
-    scope: frozenset[str] | None
-    expires_at: datetime
-
-
 class TokenVerifier:
     """Turns a token into its principal's context. The principal's rights are read anew for each request."""
 
@@ -47,7 +38,7 @@ class TokenVerifier:
         self._key_sets = key_sets
         self._clock = clock
 
-    async def context_of(self, token: str) -> RequestContext:
+    async def context_of(self, token: str, door: Door = Door.API) -> RequestContext:
         """Raises Unauthenticated, always with the same detail; StoreUnavailable; IssuerUnavailable."""
         named = _named_in(token)
         if named is None:
@@ -57,27 +48,13 @@ class TokenVerifier:
         if issuer is None:
             raise Unauthenticated
         key = await self._key_sets.find(issuer.jwks_uri, kid)
-        claims = _verified(token, key, issuer, self._clock()) if key is not None else None
-        if claims is None:
+        credential = _verified(token, key, issuer, door, self._clock()) if key is not None else None
+        if credential is None:
             raise Unauthenticated
-        return await self._context(issuer, claims)
-
-    async def _context(self, issuer: IssuerRecord, claims: _Claims) -> RequestContext:
-        tenant_id: UUID = issuer.tenant_id
-        subject = await self._directory.find_subject(tenant_id, issuer.issuer, claims.subject)
-        if subject is None or not (subject.principal_active and subject.tenant_active):
+        rights = await self._directory.find_subject(issuer.tenant_id, issuer.issuer, credential.subject)
+        if rights is None:
             raise Unauthenticated
-        granted = subject.role.grants
-        return RequestContext(
-            tenant_id=tenant_id,
-            principal_id=subject.principal_id,
-            credential=Credential(CredentialKind.TOKEN, issuer.issuer, claims.expires_at),
-            operations=granted if claims.scope is None else granted & claims.scope,
-            sessions=None,
-            teams=subject.teams,
-            permission_revision=subject.permission_revision,
-            own_revision=subject.own_revision,
-        )
+        return context_of(credential, rights, self._clock())
 
 
 def _named_in(token: str) -> tuple[str, str] | None:
@@ -106,8 +83,8 @@ def _object_in(part: str) -> JsonObject | None:
     return document if isinstance(document, dict) else None
 
 
-def _verified(token: str, key: Any, issuer: IssuerRecord, now: datetime) -> _Claims | None:
-    """The claims that are proven, of a token whose time it is. The key's own algorithm is used, whatever the token says."""
+def _verified(token: str, key: Any, issuer: IssuerRecord, door: Door, now: datetime) -> Credential | None:
+    """What is proven, of a token whose time has come. The key's own algorithm is used, whatever the token says."""
     import jwt
 
     try:
@@ -119,9 +96,9 @@ def _verified(token: str, key: Any, issuer: IssuerRecord, now: datetime) -> _Cla
             issuer=issuer.issuer,
             options={"require": REQUIRED, "verify_exp": False, "verify_iat": False, "verify_nbf": False},
         )
-        if not _is_in_time(claims, now.timestamp()):
+        if not _has_begun(claims, now):
             return None
-        expires_at = datetime.fromtimestamp(int(claims["exp"]), UTC)
+        expires_at = datetime.fromtimestamp(claims["exp"], UTC)
     except (jwt.PyJWTError, ValueError, TypeError, OverflowError, OSError, RecursionError):
         return None
     subject, scope = claims["sub"], claims.get("scope")
@@ -129,13 +106,13 @@ def _verified(token: str, key: Any, issuer: IssuerRecord, now: datetime) -> _Cla
         return None
     if "scope" in claims and not isinstance(scope, str):
         return None
-    return _Claims(subject, None if scope is None else frozenset(scope.split(" ")), expires_at)
+    narrowed_to = None if scope is None else frozenset(scope.split(" "))
+    return Credential(CredentialKind.TOKEN, issuer.issuer, expires_at, door, subject, narrowed_to)
 
 
-def _is_in_time(claims: dict[str, Any], now: float) -> bool:
+def _has_begun(claims: dict[str, Any], now: datetime) -> bool:
     """By this service's clock, which everything else is measured by. A time that is no number is none."""
     times = {name: claims[name] for name in ("exp", "iat", "nbf") if name in claims}
     if not all(isinstance(at, int | float) and not isinstance(at, bool) for at in times.values()):
         return False
-    begins, ends = max(at for name, at in times.items() if name != "exp"), times["exp"]
-    return bool(begins <= now + LEEWAY_S and now - LEEWAY_S < ends)
+    return bool(max(at for name, at in times.items() if name != "exp") <= (now + LEEWAY).timestamp())

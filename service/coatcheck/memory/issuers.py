@@ -47,7 +47,7 @@ class Issuers:
                 raise InvalidRequest(f"The issuer {detail}.", errors=[FieldError("/issuer", detail)])
             await self._changed(tx, context, "issuer.create", row.issuer)
 
-        await self._parts.database.work(context.tenant_scope, lambda tx: require_standing_alone(tx, context))
+        await self._parts.database.work(context.tenant_scope, lambda tx: require_standing_alone(tx, context, self._parts.clock))
         await self._parts.database.work(tenant_scope(tenant_id), work)
         return _out(row)
 

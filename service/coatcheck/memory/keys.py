@@ -64,7 +64,7 @@ class Keys:
         fresh = new_api_key(context.tenant_id, self._parts.new_id())
 
         async def work(tx: WorkerTransaction) -> ApiKeyRow:
-            await require_standing_alone(tx, context)
+            await require_standing_alone(tx, context, self._parts.clock)
             within = self._within(context, granted)
             holder = await principals.find(tx, within.principal_id)
             if holder is None:
@@ -102,7 +102,7 @@ class Keys:
         fresh = new_api_key(context.tenant_id, self._parts.new_id())
 
         async def work(tx: WorkerTransaction) -> ApiKeyRow:
-            await require_standing_alone(tx, context)
+            await require_standing_alone(tx, context, self._parts.clock)
             old = await _in_reach(context, tx, key_id)
             if old.revoked_at is not None:
                 raise NotFound
@@ -160,7 +160,7 @@ class Tenants:
     async def create(self, context: RequestContext, asked: TenantCreate) -> TenantOut:
         """A tenant with its first operator and that operator's key."""
         context.require_for_tenant("tenants")
-        await self._parts.database.work(context.tenant_scope, lambda tx: require_standing_alone(tx, context))
+        await self._parts.database.work(context.tenant_scope, lambda tx: require_standing_alone(tx, context, self._parts.clock))
         tenant, key = await create_tenant(self._parts, asked.name, OPERATOR)
         await self._parts.database.work(
             context.tenant_scope,

@@ -56,7 +56,7 @@ class Principals:
             _require_operator(context)
 
         async def work(tx: WorkerTransaction) -> None:
-            await require_standing_alone(tx, context)
+            await require_standing_alone(tx, context, self._parts.clock)
             if not await principals.add(tx, made):
                 raise _taken()
             await self._record(tx, context, "principal.create", made)
@@ -73,7 +73,7 @@ class Principals:
                 del asked[name]
 
         async def work(tx: WorkerTransaction) -> Principal:
-            await require_standing_alone(tx, context)
+            await require_standing_alone(tx, context, self._parts.clock)
             old = await principals.lock(tx, principal_id)
             if old is None:
                 raise NotFound

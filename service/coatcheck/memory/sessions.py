@@ -67,7 +67,7 @@ class Sessions:
             if asked is not None and asked.team_id is not None and not await teams.lock(tx, asked.team_id):
                 raise Forbidden("You are not a member of that team.")
             await sessions.lock(tx, session_id)
-            await require_standing(tx, context)
+            await require_standing(tx, context, self._parts.clock)
             session = await sessions.find_to_change(tx, session_id)
             if session is None:
                 raise NotFound

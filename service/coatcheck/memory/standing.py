@@ -7,53 +7,26 @@ takes rights away. A new delegation need not: each use of one looks at all that 
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from coatcheck.domain.errors import Unauthenticated
-from coatcheck.identity.context import CredentialKind, RequestContext
-from coatcheck.identity.operations import Role
-from coatcheck.store import delegations, directory, issuers, permission, principals
+from coatcheck.domain.ports import Clock
+from coatcheck.identity.context import RequestContext
+from coatcheck.identity.standing import context_of
+from coatcheck.store import credentials, permission
 from coatcheck.store.database import WorkerTransaction
-from coatcheck.store.delegations import DelegationRow
-from coatcheck.store.directory import ApiKeyRow
-from coatcheck.store.principals import Principal
-
-ACTIVE = "active"
 
 
-async def require_standing_alone(tx: WorkerTransaction, context: RequestContext) -> None:
+async def require_standing_alone(tx: WorkerTransaction, context: RequestContext, clock: Clock) -> None:
     """As ``require_standing``; and until the transaction ends nobody's rights change but by it. To be asked before all else."""
     await permission.lock(tx)
-    await require_standing(tx, context)
+    await require_standing(tx, context, clock)
 
 
-async def require_standing(tx: WorkerTransaction, context: RequestContext) -> None:
+async def require_standing(tx: WorkerTransaction, context: RequestContext, clock: Clock) -> None:
     """Raises Unauthenticated where any of the rights that the request was let in with are gone. To be asked after any waiting."""
+    if context.credential.is_over(clock()):  # no revision rises for that
+        raise Unauthenticated
     if await permission.current(tx) == context.permission_revision:
         return
-    tenant = await directory.find_tenant(tx)
-    principal = await principals.find(tx, context.principal_id)
-    if tenant is None or tenant.status != ACTIVE or principal is None or principal.status != ACTIVE:
+    rights = await credentials.find_rights(tx, context.credential)
+    if rights is None or not context_of(context.credential, rights, clock()).covers(context):
         raise Unauthenticated
-    if not principal.teams >= context.teams or not await _credential_stands(tx, context, principal):
-        raise Unauthenticated
-
-
-async def _credential_stands(tx: WorkerTransaction, context: RequestContext, principal: Principal) -> bool:
-    kind, reference, role = context.credential.kind, context.credential.reference, Role(principal.role)
-    if kind is CredentialKind.TOKEN:
-        speaks = principal.issuer == reference and await issuers.speaks_for(tx, reference)
-        return speaks and role.grants >= context.operations
-    chain = await delegations.chain(tx, UUID(reference)) if kind is CredentialKind.DELEGATION else []
-    top = chain[-1] if chain else None
-    key_id = UUID(reference) if kind is CredentialKind.KEY else top.parent_key_id if top is not None else None
-    key = await directory.find_key(tx, key_id) if key_id is not None else None
-    if key is None and (top is None or not await issuers.speaks_for(tx, top.parent_issuer or "")):
-        return False
-    above: list[DelegationRow | ApiKeyRow] = [*chain, key] if key is not None else [*chain]
-    return all(
-        one.revoked_at is None
-        and one.principal_id == principal.principal_id
-        and one.operations & role.ceiling >= context.operations
-        for one in above
-    )

@@ -73,7 +73,7 @@ class Teams:
         made = Membership(asked.team_id, asked.principal_id, self._parts.clock())
 
         async def work(tx: WorkerTransaction) -> Membership:
-            await require_standing_alone(tx, context)
+            await require_standing_alone(tx, context, self._parts.clock)
             if not await principals.existing(tx, [made.principal_id]) or not await teams.lock(tx, made.team_id):
                 raise NotFound
             standing = await teams.membership(tx, made.principal_id, made.team_id)
