@@ -29,15 +29,14 @@ from coatcheck.identity.credentials import new_api_key
 from coatcheck.identity.operations import EVERYTHING, MEMBER
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.index.edge import EdgeIndex
-from coatcheck.memory.keys import create_tenant
+from coatcheck.memory.keys import Grant, add_key, create_tenant
 from coatcheck.memory.root_keys import open_keyring
 from coatcheck.memory.startup import open_generation
 from coatcheck.ops.progress import ProgressBoard, standard_stages
 from coatcheck.settings import Settings, cache_dir, load
-from coatcheck.store import directory, principals
+from coatcheck.store import principals
 from coatcheck.store import teams as store_teams
 from coatcheck.store.database import Database, WorkerTransaction
-from coatcheck.store.directory import ApiKeyRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,19 +152,7 @@ async def new_principal(
         for team_id in teams:
             await store_teams.insert(tx, team_id, "a team", one.parts.clock())
             await store_teams.join(tx, principal_id, team_id, one.parts.clock())
-        row = ApiKeyRow(
-            key_id=fresh.key_id,
-            principal_id=principal_id,
-            name="test",
-            secret_hash=one.parts.keyring.key_hash(tenant_id, fresh.secret),
-            key_version=one.parts.keyring.version,
-            operations=operations,
-            sessions=sessions,
-            created_at=one.parts.clock(),
-            expires_at=None,
-            revoked_at=None,
-        )
-        await directory.insert_key(tx, row)
+        await add_key(one.parts, tx, fresh, "test", Grant(principal_id, operations, sessions, None))
 
     await one.parts.database.work(tenant_scope(tenant_id), work)
     return Caller(tenant_id, principal_id, fresh.text)

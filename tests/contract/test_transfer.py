@@ -26,10 +26,11 @@ from coatcheck.identity.context import RequestContext
 from coatcheck.identity.credentials import new_api_key
 from coatcheck.identity.operations import EVERYTHING, MEMBER
 from coatcheck.identity.scopes import tenant_scope
+from coatcheck.memory.keys import Grant, add_key
 from coatcheck.memory.retention import Retention
 from coatcheck.store import directory, principals, runs
 from coatcheck.store.database import WorkerTransaction
-from coatcheck.store.directory import ApiKeyRow, Tenant
+from coatcheck.store.directory import Tenant
 from tests import apps
 from tests.api.operations import EXPORTED
 from tests.apps import Caller
@@ -181,11 +182,7 @@ async def same_tenant(app: App, caller: Caller) -> Caller:
 
     async def work(tx: WorkerTransaction) -> None:
         await principals.insert(tx, caller.principal_id, "operator", "operator")
-        hashed = app.parts.keyring.key_hash(caller.tenant_id, fresh.secret)
-        now = app.parts.clock()
-        await directory.insert_key(
-            tx, ApiKeyRow(fresh.key_id, caller.principal_id, "again", hashed, 1, EVERYTHING, None, now, None, None)
-        )
+        await add_key(app.parts, tx, fresh, "again", Grant(caller.principal_id, EVERYTHING, None, None))
 
     await app.parts.database.work(tenant_scope(caller.tenant_id), work)
     return Caller(caller.tenant_id, caller.principal_id, fresh.text)

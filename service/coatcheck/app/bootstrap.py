@@ -13,7 +13,8 @@ from coatcheck.identity.credentials import new_api_key
 from coatcheck.identity.operations import EVERYTHING
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory.collaborators import Collaborators
-from coatcheck.store import directory, permission, principals
+from coatcheck.memory.keys import add_operators_key
+from coatcheck.store import directory, permission
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.directory import ApiKeyRow, Tenant
 
@@ -74,21 +75,7 @@ async def _new_key(parts: Collaborators, tenant: Tenant, *, is_first: bool) -> s
         await permission.lock(tx)  # between a tenant and its first key another process may have started
         if is_first and await _keys(tx):
             return False
-        principal_id = await principals.first(tx) or parts.new_id()
-        await principals.insert(tx, principal_id, "operator", "operator")
-        row = ApiKeyRow(
-            key_id=fresh.key_id,
-            principal_id=principal_id,
-            name="local",
-            secret_hash=parts.keyring.key_hash(tenant.tenant_id, fresh.secret),
-            key_version=parts.keyring.version,
-            operations=EVERYTHING,
-            sessions=None,
-            created_at=parts.clock(),
-            expires_at=None,
-            revoked_at=None,
-        )
-        await directory.insert_key(tx, row)
+        await add_operators_key(parts, tx, fresh, "local", EVERYTHING)
         return True
 
     return fresh.text if await parts.database.work(tenant_scope(tenant.tenant_id), work) else None

@@ -73,7 +73,7 @@ class Keys:
             if asked.operations is not None and within.operations - ceiling:
                 raise InvalidRequest("The principal's role does not allow one of the operations.")
             within = dataclasses.replace(within, operations=within.operations & ceiling)
-            row = await self._store(tx, fresh, asked.name, within)
+            row = await add_key(self._parts, tx, fresh, asked.name, within)
             await audit.record(tx, self._parts.new_id(), context.actor, "key.create", "key", str(fresh.key_id))
             return row
 
@@ -108,7 +108,7 @@ class Keys:
                 raise NotFound
             within = self._within(context, Grant(old.principal_id, old.operations, old.sessions, old.expires_at))
             await directory.revoke_key(tx, key_id, self._parts.clock())
-            row = await self._store(tx, fresh, old.name, within)
+            row = await add_key(self._parts, tx, fresh, old.name, within)
             await audit.record(tx, self._parts.new_id(), context.actor, "key.rotate", "key", str(key_id))
             return row
 
@@ -128,22 +128,6 @@ class Keys:
         if granted.expires_at is not None and granted.expires_at > ends_at:
             raise Forbidden("A key cannot outlive the one that makes it.")
         return dataclasses.replace(granted, expires_at=granted.expires_at or ends_at)
-
-    async def _store(self, tx: WorkerTransaction, fresh: ApiKey, name: str, granted: Grant) -> ApiKeyRow:
-        row = ApiKeyRow(
-            key_id=fresh.key_id,
-            principal_id=granted.principal_id,
-            name=name,
-            secret_hash=self._parts.keyring.key_hash(tx.scope.tenant_id, fresh.secret),
-            key_version=self._parts.keyring.version,
-            operations=granted.operations,
-            sessions=granted.sessions,
-            created_at=self._parts.clock(),
-            expires_at=granted.expires_at,
-            revoked_at=None,
-        )
-        await directory.insert_key(tx, row)
-        return row
 
 
 class Tenants:
@@ -174,27 +158,36 @@ async def create_tenant(parts: Collaborators, name: str, operations: frozenset[s
     tenant = Tenant(parts.new_id(), name, "active", parts.keyring.fingerprint(), parts.clock())
     if not await parts.database.directory(lambda tx: directory.insert_tenant(tx, tenant)):
         raise InvalidRequest("A tenant of this name exists.")
-    principal_id = parts.new_id()
     fresh = new_api_key(tenant.tenant_id, parts.new_id())
+    await parts.database.work(tenant_scope(tenant.tenant_id), lambda tx: add_operators_key(parts, tx, fresh, "first", operations))
+    return tenant, fresh.text
+
+
+async def add_operators_key(
+    parts: Collaborators, tx: WorkerTransaction, fresh: ApiKey, name: str, operations: frozenset[str]
+) -> None:
+    """A key of the tenant's oldest principal; where there is none, of an operator that is made."""
+    principal_id = await principals.first(tx) or parts.new_id()
+    await principals.insert(tx, principal_id, "operator", "operator")
+    await add_key(parts, tx, fresh, name, Grant(principal_id, operations, None, None))
+
+
+async def add_key(parts: Collaborators, tx: WorkerTransaction, fresh: ApiKey, name: str, granted: Grant) -> ApiKeyRow:
+    """The one way in which a key comes to be, whoever has authorised it."""
     row = ApiKeyRow(
         key_id=fresh.key_id,
-        principal_id=principal_id,
-        name="first",
-        secret_hash=parts.keyring.key_hash(tenant.tenant_id, fresh.secret),
+        principal_id=granted.principal_id,
+        name=name,
+        secret_hash=parts.keyring.key_hash(tx.scope.tenant_id, fresh.secret),
         key_version=parts.keyring.version,
-        operations=operations,
-        sessions=None,
+        operations=granted.operations,
+        sessions=granted.sessions,
         created_at=parts.clock(),
-        expires_at=None,
+        expires_at=granted.expires_at,
         revoked_at=None,
     )
-
-    async def work(tx: WorkerTransaction) -> None:
-        await principals.insert(tx, principal_id, "operator", "operator")
-        await directory.insert_key(tx, row)
-
-    await parts.database.work(tenant_scope(tenant.tenant_id), work)
-    return tenant, fresh.text
+    await directory.insert_key(tx, row)
+    return row
 
 
 def _whose(context: RequestContext) -> UUID | None:
