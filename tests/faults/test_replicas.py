@@ -16,7 +16,7 @@ from coatcheck.app.storage import open_index
 from coatcheck.domain.errors import RefusedToStart
 from coatcheck.store.engine import with_driver
 from tests.apps import settings_for
-from tests.faults.served import Service
+from tests.faults.served import Service, left_pending
 from tests.postgres import Postgres
 from tests.windows import request
 
@@ -89,7 +89,7 @@ def test_a_starting_replica_takes_over_no_lease_that_another_one_holds_and_every
     one, two = installation.replica(), installation.replica()
     one.start("before-acknowledge=sleep:600")
     with one.client() as http:
-        pending = http.post("/v1/compactions", json=request("s"), headers={"Coatcheck-Deadline": "2"})
+        pending = left_pending(http, request("s"))
     assert (pending.status_code, pending.json()["retryable"]) == (503, True)
     held = installation.run()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from coatcheck.ops.watchdog import EXIT_STUCK
-from tests.faults.served import Service, settled
+from tests.faults.served import Service, left_pending, settled
 from tests.faults.slow_service import BEGUN
 from tests.folders import open_folder
 from tests.windows import request, window
@@ -38,7 +38,7 @@ def test_sigterm_with_projections_under_way_ends_within_the_grace_and_loses_noth
     try:
         slow.start()
         with slow.client() as http, ThreadPoolExecutor(1) as other:
-            pending = http.post("/v1/compactions", json=left, headers={"Coatcheck-Deadline": "1"})
+            pending = left_pending(http, left)
             answer = other.submit(http.post, "/v1/compactions", json=waits)
             while http.get("/readyz?verbose").json()["queue"]["pending"] < 2:
                 time.sleep(0.05)

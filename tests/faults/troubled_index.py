@@ -5,7 +5,6 @@ The index server is another process in production, and none of our layers: this 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from uuid import UUID
@@ -33,8 +32,6 @@ class TroubledIndex:
         self.refuses_writes = False
         self.half_written = False
         """Of the points of an upsert only half arrive, and then the connection is lost."""
-        self.slow_s = 0.0
-        """How long an upsert takes before it is done."""
         self.poison: frozenset[str] = frozenset()
         """Segments whose points are always refused."""
         self._hold: Hold | None = None
@@ -53,7 +50,6 @@ class TroubledIndex:
         self._writable()
         if any(point.exact_sha256 in self.poison for point in points):
             raise IndexUnavailable("The index refused a point.")
-        await asyncio.sleep(self.slow_s)
         if self._hold is not None:
             await self._hold.arrive()
         if self.half_written:
