@@ -70,7 +70,28 @@ def test_an_export_into_a_folder_that_is_not_there_names_the_folder(tmp_path: Pa
     assert f"there is no folder {tmp_path / 'gone'}" in " ".join(said.output.split())
 
 
-def test_a_session_is_described_with_those_who_take_part(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (f"principals change {UUID(int=1)}", "give --name, --role"),
+        ("principals create ada --role admin", "Invalid value for '--role'"),
+        ("delegations create agent --operation recall --door http", "Invalid value for '--door'"),
+    ],
+)
+def test_a_mistake_in_an_option_is_told_by_the_name_that_was_typed(command: str, said: str) -> None:
+    done = CliRunner().invoke(app, command.split())
+
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    ("visibility", "said"),
+    [("conversation", "participants"), ("personal", "participants (of a conversation, which this is not now)")],
+)
+def test_a_session_is_described_with_those_who_take_part_and_whether_that_counts(
+    capsys: pytest.CaptureFixture[str], visibility: str, said: str
+) -> None:
     at = datetime(2026, 11, 30, 20, 15, tzinfo=UTC)
     owner, other = UUID(int=1), UUID(int=2)
 
@@ -79,7 +100,7 @@ def test_a_session_is_described_with_those_who_take_part(capsys: pytest.CaptureF
             session_id=UUID(int=3),
             name="day-1",
             owner_id=owner,
-            visibility="conversation",
+            visibility=visibility,
             participants=[other],
             created_at=at,
             manifests=1,
@@ -89,8 +110,8 @@ def test_a_session_is_described_with_those_who_take_part(capsys: pytest.CaptureF
 
     assert capsys.readouterr().out.splitlines() == [
         f"day-1  {UUID(int=3)}",
-        f"conversation, owner {owner}; 1 manifest, 2 segments; since 2026-11-30T20:15:00Z",
-        f"participants: {other}",
+        f"{visibility}, owner {owner}; 1 manifest, 2 segments; since 2026-11-30T20:15:00Z",
+        f"{said}: {other}",
     ]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +39,25 @@ def test_principals_and_teams_come_and_go(machine: Machine) -> None:
     assert "ada" in listed.out
 
 
+def test_an_operator_shares_and_erases_by_its_id_a_session_that_it_may_not_read(machine: Machine, tmp_path: Path) -> None:
+    eve = machine.ok("principals", "create", "eve")
+    key = machine.ok("keys", "create", "eve-laptop", "--principal", eve["principal_id"])["key"]
+    file = tmp_path / "eves.json"
+    lines = [f"on port {8000 + n} the standby answered in {n} ms, as it did before the move" for n in range(80)]
+    file.write_text(json.dumps([{"role": "user", "content": "Look."}, {"role": "assistant", "content": "\n".join(lines)}]), "utf-8")
+    assert machine.here("compact", str(file), COATCHECK_API_KEY=key).code == 0
+    (session,) = machine.here("sessions", "list", "--json", COATCHECK_API_KEY=key).json
+
+    unread = machine.here("sessions", "show", session["session_id"])
+    shared = machine.ok("sessions", "visibility", session["session_id"], "personal")
+    erased = machine.here("sessions", "delete", session["session_id"], "--yes")
+
+    assert unread.code == 1
+    assert (shared["visibility"], shared["owner_id"]) == ("personal", eve["principal_id"])
+    assert (erased.code, erased.out.split(".")[0]) == (0, f"Erased {session['session_id']}")
+    assert machine.here("sessions", "list", "--json", COATCHECK_API_KEY=key).json == []
+
+
 def test_an_agents_credential_is_made_and_revoked(machine: Machine) -> None:
     made = machine.ok("delegations", "create", "agent", "--operation", "recall", "--door", "mcp", "--seconds", "60")
 
@@ -67,7 +88,7 @@ def test_issuers_are_named_and_the_audit_tells_of_all_of_it(machine: Machine) ->
 @pytest.mark.parametrize(
     ("command", "columns"),
     [
-        ("keys list", "key name principal state created expires operations"),
+        ("keys list", "key name principal state created expires sessions operations"),
         ("tenants list", "tenant name status created"),
         ("sessions list", "session name visibility manifests segments created"),
         ("principals list", "principal name role status subject teams"),

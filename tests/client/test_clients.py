@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 import coatcheck_client
+from coatcheck.domain import errors as service_errors
 from coatcheck_client import AsyncCoatcheck, Coatcheck, RetryPolicy, errors
 from coatcheck_client.errors import (
     ClientError,
@@ -28,7 +29,7 @@ from coatcheck_client.errors import (
     TryLater,
     UnexpectedAnswer,
 )
-from coatcheck_client.wire import JobOut
+from coatcheck_client.wire import JobOut, Problem
 
 ID = "019aa0f0-0000-7000-8000-000000000001"
 URL = "http://service.test"
@@ -339,6 +340,36 @@ def test_an_unknown_session_is_answered_by_the_service(network: Network, call: C
 
     with pytest.raises(NotFound):
         call("session", "nobody")
+
+
+def test_a_name_that_merely_can_be_read_as_an_id_is_a_name(network: Network, call: Caller) -> None:
+    """As the service reads it: 32 digits of a hash are a good name for a session."""
+    name = "5f" * 16
+    session = {
+        "session_id": ID, "name": name, "owner_id": ID, "visibility": "personal", "participants": [],
+        "created_at": "2026-11-18T06:52:11Z", "manifests": 1, "segments": 2,
+    }  # fmt: skip
+    network.script = [ok({"sessions": [session], "next_page_token": None}), ok(session)]
+
+    assert str(call("session", name).session_id) == ID
+    assert str(call("session", ID.upper()).session_id) == ID
+    assert [r.url.path for r in network.asked] == ["/v1/sessions", f"/v1/sessions/{ID}"]
+
+
+def test_whatever_the_service_says_may_be_sent_again_is_an_error_of_one_class() -> None:
+    """Nobody who catches ``TryLater`` misses that the keys of a token's issuer cannot be had for now."""
+    retryable = {error.slug for error in every_error(service_errors.CoatcheckError) if error.retryable}
+
+    assert "issuer-unavailable" in retryable
+    for slug in retryable:
+        said = Problem(
+            type=f"urn:coatcheck:problem:{slug}", title=slug, status=503, detail="", instance="urn:uuid:0", retryable=True
+        )
+        assert isinstance(errors.problem_error(said), TryLater), slug
+
+
+def every_error(error: type[service_errors.CoatcheckError]) -> list[type[service_errors.CoatcheckError]]:
+    return [error, *(found for child in error.__subclasses__() for found in every_error(child))]
 
 
 def test_erasing_waits_until_it_is_done(network: Network, call: Caller) -> None:

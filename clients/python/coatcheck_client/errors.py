@@ -119,6 +119,9 @@ class TryLater(ProblemError):
         "index-unavailable",
         "stage-unavailable",
         "redaction-failed",
+        "issuer-unavailable",
+        "outbound-failed",
+        "request-timeout",
     )
 
 

@@ -27,6 +27,7 @@ from coatcheck_client.wire import (
     SessionOut,
     SessionPage,
     WindowOut,
+    written_uuid,
 )
 
 JSON = {"Content-Type": "application/json"}
@@ -145,9 +146,8 @@ def sessions() -> Flow[list[SessionOut]]:
 
 def session(name_or_id: UUID | str) -> Flow[SessionOut]:
     """One session by its id, or the caller's own by its name. Raises NotFound."""
-    try:
-        session_id = UUID(str(name_or_id))
-    except ValueError:
+    session_id = written_uuid(str(name_or_id))
+    if session_id is None:
         for candidate in (yield from session_page(name=str(name_or_id))).sessions:
             if candidate.name == name_or_id:  # a service that does not know the parameter names others too
                 return candidate

@@ -22,7 +22,12 @@ tenants = typer.Typer(help="Make, list, limit and off-board tenants.", no_args_i
 @keys.command(name="create")
 def create_key(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for.")],
-    operation: Annotated[list[Operation] | None, typer.Option(help="An operation it grants; may be given more than once.")] = None,
+    operation: Annotated[
+        list[Operation] | None,
+        typer.Option(
+            help="An operation it grants, of those that you hold; may be given more than once. All of them where none is given."
+        ),
+    ] = None,
     session: Annotated[list[UUID] | None, typer.Option(help="A session it is limited to; may be given more than once.")] = None,
     principal: Annotated[UUID | None, typer.Option(help="Whose key it is; your own where none is given.")] = None,
     expires: Annotated[datetime | None, typer.Option(help="When it ends, in UTC.")] = None,
@@ -46,8 +51,8 @@ def list_keys(as_json: AsJson = False) -> None:
     from coatcheck.cli import connection
 
     found = connection.run(lambda client: client.keys())
-    rows = ((k.key_id, k.name, k.principal_id, _state(k), k.created_at, k.expires_at, k.operations) for k in found)
-    output.show_table(found, as_json, ("key", "name", "principal", "state", "created", "expires", "operations"), rows)
+    rows = ((k.key_id, k.name, k.principal_id, _state(k), k.created_at, k.expires_at, _reach(k), k.operations) for k in found)
+    output.show_table(found, as_json, ("key", "name", "principal", "state", "created", "expires", "sessions", "operations"), rows)
 
 
 @keys.command(name="revoke")
@@ -126,6 +131,10 @@ def delete_tenant(
 
 def _print(made: KeyOut, as_json: bool) -> None:
     output.show(made, as_json, f"{made.name}  {made.key_id}", made.key or "")
+
+
+def _reach(key: KeyOut) -> str:
+    return "all" if key.sessions is None else str(len(key.sessions))
 
 
 def _state(key: KeyOut) -> str:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 NEXT_STEPS = {
     "TranscriptError": "`coatcheck compact --help` says what is read",
     "Unauthenticated": "set COATCHECK_API_KEY; a service on this machine leaves its first key in local.key of its data directory",
-    "NotFound": "a name means a session of your own; `coatcheck sessions list` shows the ids of all that you may read",
+    "NotFound": (
+        "a name means a session of your own; `list` of sessions, principals, teams, keys and tenants shows the ids that you may use"
+    ),
 }
 
 

@@ -55,7 +55,7 @@ def limits(
 
 
 def _said(value: float | None) -> str:
-    return "none" if value is None else f"{value:,}"
+    return "none" if value is None else f"{value:,}".removesuffix(".0")
 
 
 def _number(name: str, text: str) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 from uuid import UUID
 
 import typer
@@ -18,7 +18,7 @@ teams = typer.Typer(help="Make and end teams; take principals in and out.", no_a
 
 PrincipalId = Annotated[UUID, typer.Argument(metavar="PRINCIPAL", help="A principal's id.")]
 TeamId = Annotated[UUID, typer.Argument(metavar="TEAM", help="A team's id.")]
-RoleOption = Annotated[str | None, typer.Option(help="member or operator.")]
+RoleOption = Annotated[Literal["member", "operator"] | None, typer.Option(help="The most that any credential of its may do.")]
 IssuerOption = Annotated[str | None, typer.Option(help="The issuer whose tokens speak for the principal.")]
 SubjectOption = Annotated[str | None, typer.Option(help="What that issuer calls it (sub).")]
 
@@ -62,6 +62,8 @@ def change_principal(
     """Change a principal's name, role, or whose tokens speak for it."""
     from coatcheck.cli import connection
 
+    if name is role is issuer is subject is None:
+        raise typer.BadParameter("nothing to change: give --name, --role, or --issuer with --subject.")
     identity = {key: value for key, value in (("issuer", issuer), ("subject", subject)) if value is not None}
     _print(connection.run(lambda c: c.change_principal(principal_id, name=name, role=role, **identity)), as_json)
 

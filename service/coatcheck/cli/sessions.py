@@ -46,15 +46,16 @@ def show_(session: Session, as_json: AsJson = False) -> None:
 def visibility(
     session: Session,
     to: Annotated[str, typer.Argument(metavar="VISIBILITY", help="conversation, personal, team:<id> or public.")],
-    participant: Annotated[list[UUID] | None, typer.Option(help="A principal who takes part; may be given more than once.")] = None,
+    participant: Annotated[
+        list[UUID] | None, typer.Option(help="Who takes part, instead of those before; may be given more than once.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Change who may read a session."""
     from coatcheck.cli import connection
 
     async def work(client: AsyncCoatcheck) -> SessionOut:
-        found = await client.session(session)
-        return await client.change_session(found.session_id, visibility=to, participants=participant)
+        return await client.change_session(await _id_of(client, session), visibility=to, participants=participant)
 
     _print(connection.run(work), as_json)
 
@@ -73,17 +74,16 @@ def delete(
         output.warn("nothing was erased; --yes answers the question beforehand")
         raise typer.Exit(2)
 
-    async def work(client: AsyncCoatcheck) -> tuple[SessionOut, ErasureOut]:
-        found = await client.session(session)
-        return found, await client.erase_session_with_receipt(found.session_id)
+    async def work(client: AsyncCoatcheck) -> ErasureOut:
+        return await client.erase_session_with_receipt(await _id_of(client, session))
 
-    erased, given = connection.run(work)
+    given = connection.run(work)
     if receipt:
         output.print_json(given)
     elif as_json:
-        output.print_json({"erased": erased.session_id})
+        output.print_json({"erased": given.target_id})
     else:
-        output.say(f"Erased {erased.name} ({erased.session_id}).")
+        output.say(f"Erased {session}. Receipt: {given.erasure_id}")
 
 
 def export(
@@ -98,10 +98,10 @@ def export(
         raise typer.BadParameter(f"there is no folder {to.absolute().parent} to write it to", param_hint="--output")
 
     async def work(client: AsyncCoatcheck) -> int:
-        found = await client.session(session)
+        session_id = await _id_of(client, session)
         size_bytes = 0
         with _opened(to) as file:
-            async for chunk in client.export(found.session_id):
+            async for chunk in client.export(session_id):
                 size_bytes += file.write(chunk)
         return size_bytes
 
@@ -141,7 +141,15 @@ def describe(session: SessionOut) -> None:
     kept = f"{counted(session.manifests, 'manifest')}, {counted(session.segments, 'segment')}"
     output.say(f"{session.visibility}, owner {session.owner_id}; {kept}; since {output.moment(session.created_at)}")
     if session.participants:
-        output.say(f"participants: {', '.join(map(str, session.participants))}")
+        while_another_kind = "" if session.visibility == "conversation" else " (of a conversation, which this is not now)"
+        output.say(f"participants{while_another_kind}: {', '.join(map(str, session.participants))}")
+
+
+async def _id_of(client: AsyncCoatcheck, session: str) -> UUID:
+    """An id is taken as it is, not looked up: an operator changes and erases sessions that it may not read."""
+    from coatcheck_client.wire import written_uuid
+
+    return written_uuid(session) or (await client.session(session)).session_id
 
 
 @contextmanager

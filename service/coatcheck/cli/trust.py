@@ -10,6 +10,7 @@ import typer
 
 from coatcheck.cli import output
 from coatcheck.cli.output import AsJson
+from coatcheck.identity.doors import Door
 
 issuers = typer.Typer(help="Name the token issuers that speak for tenants.", no_args_is_help=True, rich_markup_mode=None)
 delegations = typer.Typer(help="Make, list and revoke credentials for agents.", no_args_is_help=True, rich_markup_mode=None)
@@ -54,7 +55,7 @@ def delete_issuer(issuer: Annotated[str, typer.Argument(metavar="ISSUER", help="
 def create_delegation(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Whom it is for.")],
     operation: Annotated[list[str], typer.Option(help="An operation it grants; may be given more than once.")],
-    door: Annotated[list[str] | None, typer.Option(help="api, mcp or gateway; api and mcp where none is given.")] = None,
+    door: Annotated[list[Door] | None, typer.Option(help="Where it is taken: api and mcp where none is given.")] = None,
     session: Annotated[list[UUID] | None, typer.Option(help="A session it is limited to; may be given more than once.")] = None,
     seconds: Annotated[int | None, typer.Option(help="How long it lasts: an hour, or this.")] = None,
     as_json: AsJson = False,

@@ -12,6 +12,7 @@ from coatcheck.identity.context import RequestContext
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.store import runs, sessions, tombstones
 from coatcheck.store.database import Database, ReadTransaction
+from coatcheck_client.wire import written_uuid
 
 
 async def find_session(context: RequestContext, tx: ReadTransaction, reference: str) -> Session | None:
@@ -117,12 +118,3 @@ async def new_session(
 
 def _in_reach(context: RequestContext, session_id: UUID) -> bool:
     return context.sessions is None or session_id in context.sessions
-
-
-def written_uuid(reference: str) -> UUID | None:
-    """Only in the one form that we write: what merely can be read as a UUID is a name."""
-    try:
-        named = UUID(reference)
-    except ValueError:
-        return None
-    return named if str(named) == reference.lower() else None

@@ -9,12 +9,12 @@ from coatcheck.domain.response_cache import Fingerprint
 from coatcheck.identity.cache_scopes import conversation_tag, source_tags
 from coatcheck.identity.context import RequestContext
 from coatcheck.identity.fingerprints import Fingerprints
-from coatcheck.memory.access import find_session, written_uuid
+from coatcheck.memory.access import find_session
 from coatcheck.memory.cache_circumstances import spellings
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.store import audit, cache_purge
 from coatcheck.store.database import WorkerTransaction
-from coatcheck_client.wire import CachePurge, CachePurgeOut, CacheStatsOut
+from coatcheck_client.wire import CachePurge, CachePurgeOut, CacheStatsOut, written_uuid
 
 
 class CachePurging:

@@ -14,7 +14,7 @@ from coatcheck_client.wire.administration import (
     TenantOut,
     TenantPage,
 )
-from coatcheck_client.wire.base import AnyText, FormatName, Label, Moment, RoleName, SessionName, WarningOut
+from coatcheck_client.wire.base import AnyText, FormatName, Label, Moment, RoleName, SessionName, WarningOut, written_uuid
 from coatcheck_client.wire.cache import (
     CacheCircumstances,
     CacheLookup,
@@ -158,4 +158,5 @@ __all__ = [
     "WindowCounts",
     "WindowIn",
     "WindowOut",
+    "written_uuid",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Annotated, Literal
+from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, Strict, WithJsonSchema
 from pydantic_core import PydanticCustomError, PydanticKnownError
@@ -64,6 +65,15 @@ Label = Annotated[str, Field(min_length=1, max_length=100, pattern=_NO_CONTROLS)
 """An operator's name for a key or a tenant."""
 FormatName = Literal["openai-chat", "openai-responses", "anthropic"]
 RoleName = Literal["system", "developer", "user", "assistant", "tool"]
+
+
+def written_uuid(reference: str) -> UUID | None:
+    """The id, where a reference to a session is one, in the form that is written; what merely can be read as a UUID is a name."""
+    try:
+        named = UUID(reference)
+    except ValueError:
+        return None
+    return named if str(named) == reference.lower() else None
 
 
 class Request(BaseModel):
