@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Way = Literal["compaction", "renewal", "erasure", "reconciling", "start", "off-boarding"]
+Way = Literal["compaction", "renewal", "erasure", "reconciling", "start", "off-boarding", "first key"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,9 @@ POINTS = (
     Point("after-leases-voided", "start"),
     Point("inside-recovery", "start"),
     Point("before-fill", "start"),
+    Point("before-first-key", "first key"),
+    Point("inside-first-key", "first key", in_transaction=True),
+    Point("after-first-key", "first key"),
 )
 
 

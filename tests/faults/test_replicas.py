@@ -16,6 +16,7 @@ from coatcheck.app.storage import open_index
 from coatcheck.domain.errors import RefusedToStart
 from coatcheck.store.engine import with_driver
 from tests.apps import settings_for
+from tests.faults.points import named
 from tests.faults.served import Service, left_pending
 from tests.postgres import Postgres
 from tests.windows import request
@@ -116,6 +117,24 @@ def test_of_replicas_that_start_at_once_on_a_fresh_database_each_serves_and_one_
     assert all(one.is_alive() for one in both), [one.said() for one in both]
     assert sorted((one.data_dir / "local.key").exists() for one in both) == [False, True]
     assert installation.generations() == 1
+
+
+@pytest.mark.parametrize(
+    "point",
+    [pytest.param(point, marks=[pytest.mark.accept] if point != "after-first-key" else []) for point in named("first key")],
+)
+def test_a_first_start_that_is_killed_leaves_a_key_that_works_by_the_next(installation: Installation, point: str) -> None:
+    one = installation.replica()
+
+    assert one.start(f"{point}=kill") is None
+    left = (one.data_dir / "local.key").exists()
+    one.start()
+
+    with one.client() as http:
+        assert [tenant["name"] for tenant in http.get("/v1/admin/tenants").json()["tenants"]] == ["local"]
+        assert len(http.get("/v1/admin/keys").json()["keys"]) == 1
+    assert not left
+    assert not (one.data_dir / "local.key.pending").exists()
 
 
 async def test_an_index_in_memory_is_no_index_to_serve_from(tmp_path: Path) -> None:

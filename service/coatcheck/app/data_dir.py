@@ -19,6 +19,7 @@ log = structlog.get_logger(__name__)
 LOCK_FILE = "lock"
 RUN_FILE = "run.json"
 KEY_FILE = "local.key"
+PENDING_KEY_FILE = "local.key.pending"
 ROOT_KEY_FILE = "root.key"
 
 
@@ -85,6 +86,11 @@ class DataDirectory:
     def key_file(self) -> Path:
         """The local key: what the CLI and the SDK find on a fresh machine."""
         return self.path / KEY_FILE
+
+    @property
+    def pending_key_file(self) -> Path:
+        """The same key before it counts."""
+        return self.path / PENDING_KEY_FILE
 
     @property
     def root_key_file(self) -> Path:

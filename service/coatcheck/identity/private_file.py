@@ -32,6 +32,12 @@ def create(path: Path, content: bytes) -> bool:
     return True
 
 
+def rename(path: Path, to: Path) -> None:
+    """Returns once the new name is on disk."""
+    path.rename(to)
+    sync_folder(to.parent)
+
+
 def read(path: Path) -> bytes:
     """The content. Raises RefusedToStart where there is none, or where somebody else can read, write or replace it."""
     try:
