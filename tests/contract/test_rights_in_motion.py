@@ -66,12 +66,13 @@ async def things(http: httpx.AsyncClient) -> dict[str, Any]:
 
 async def everything(http: httpx.AsyncClient, session: str) -> list[Any]:
     """What an operator sees of rights and readers."""
-    paths = ["keys", "principals", "memberships", "issuers", "tenants"]
-    seen = [(await http.get(f"/v1/admin/{path}")).json() for path in paths]
+    paths = ["admin/keys", "admin/principals", "admin/memberships", "admin/issuers", "admin/tenants", "delegations"]
+    seen = [(await http.get(f"/v1/{path}")).json() for path in paths]
     return [*seen, (await http.get(f"/v1/sessions/{session}")).json()]
 
 
-HANDED_ON: dict[str, tuple[str, str, dict[str, str]]] = {
+HANDED_ON: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "a delegation": ("POST", "/v1/delegations", {"name": "late", "audience": ["api"], "operations": ["read"]}),
     "a key": ("POST", "/v1/admin/keys", {"name": "late"}),
     "another key in its place": ("POST", "/v1/admin/keys/{key}/rotate", {}),
     "a principal": ("POST", "/v1/admin/principals", {"name": "late", "role": "operator"}),
@@ -88,7 +89,11 @@ HANDED_ON: dict[str, tuple[str, str, dict[str, str]]] = {
 
 def filled(handed_on: str, names: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
     method, path, asked = HANDED_ON[handed_on]
-    return method, path.format(**names), {name: value.format(**names) for name, value in asked.items()}
+    return (
+        method,
+        path.format(**names),
+        {name: value.format(**names) if isinstance(value, str) else value for name, value in asked.items()},
+    )
 
 
 @pytest.mark.parametrize("handed_on", HANDED_ON)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import dataclasses
 import json
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx
 import jwt
@@ -17,6 +20,9 @@ import pytest_asyncio
 
 from coatcheck.app.compose import App
 from coatcheck.identity.operations import MEMBER, OPERATOR
+from coatcheck.identity.scopes import tenant_scope
+from coatcheck.store import delegations, principals
+from coatcheck.store.database import WorkerTransaction
 from tests import apps, rpc
 from tests.apps import Caller
 from tests.identity.issuing import AUDIENCE, ISSUER, claims, key_set, private_key, public_jwk, token, unsigned
@@ -242,6 +248,54 @@ async def test_who_is_deactivated_or_loses_its_subject_is_refused_with_its_next_
         statuses.append(await land.status(text))
 
     assert statuses == [200, 401, 200, 401]
+
+
+@pytest.mark.parametrize("change", [{"subject": "eve-2"}, {"subject": None, "issuer": None}], ids=str)
+async def test_what_a_token_made_ends_with_its_subject_and_what_a_key_made_does_not(land: Land, change: dict[str, Any]) -> None:
+    person = (await land.operator.post("/v1/admin/principals", json={"name": "eve", "issuer": ISSUER, "subject": "eve"})).json()
+    path = f"/v1/admin/principals/{person['principal_id']}"
+    key = (await land.operator.post("/v1/admin/keys", json={"name": "k", "principal_id": person["principal_id"]})).json()["key"]
+    asked = {"name": "agent", "audience": ["api"], "operations": ["sessions", "delegate"]}
+
+    async def agent(by: str) -> str:
+        made = await land.http.post("/v1/delegations", json=asked, headers={"Authorization": f"Bearer {by}"})
+        assert made.status_code == 201, made.text
+        credential: str = made.json()["credential"]
+        return credential
+
+    of_token, of_key = await agent(token(claims("eve"))), await agent(key)
+    helper, statuses = await agent(of_token), []
+    for patch in ({"name": "eve the second"}, change):
+        assert (await land.operator.patch(path, json=patch)).status_code == 200
+        statuses.append([await land.status(one) for one in (of_token, helper, of_key)])
+    await land.operator.patch(path, json={"subject": None, "issuer": None})
+
+    assert statuses == [[200, 200, 200], [401, 401, 200]]
+
+
+async def test_a_delegate_that_is_made_while_its_makers_subject_changes_is_not_made(land: Land) -> None:
+    person = (await land.operator.post("/v1/admin/principals", json={"name": "eve", "issuer": ISSUER, "subject": "eve"})).json()
+    asked = {"name": "agent", "audience": ["api"], "operations": ["sessions"]}
+    changed, go_on = asyncio.Event(), asyncio.Event()
+
+    async def another_subject(tx: WorkerTransaction) -> None:
+        eve = await principals.lock(tx, UUID(person["principal_id"]))
+        assert eve is not None
+        assert await principals.update(tx, dataclasses.replace(eve, issuer=None, subject=None))
+        await delegations.revoke_of_tokens(tx, eve.principal_id, land.app.parts.clock())
+        changed.set()
+        await go_on.wait()
+
+    change = asyncio.create_task(land.app.parts.database.work(tenant_scope(land.tenant.tenant_id), another_subject))
+    await asyncio.wait_for(changed.wait(), 10)
+    made = asyncio.create_task(
+        land.http.post("/v1/delegations", json=asked, headers={"Authorization": f"Bearer {token(claims('eve'))}"})
+    )
+    await asyncio.wait({made}, timeout=0.3)
+    go_on.set()
+    await change
+
+    assert (await made).status_code == 401
 
 
 async def test_an_issuer_speaks_for_one_tenant_until_it_is_taken_out(land: Land) -> None:

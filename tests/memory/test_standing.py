@@ -155,7 +155,10 @@ LOST_BY: dict[str, tuple[Change, set[str]]] = {
     "the principal is deactivated": (principal(status="inactive"), EVERYBODY),
     "out of its team": (lambda house, tx: teams.leave(tx, house.operator.principal_id, house.team), EVERYBODY),
     "another subject": (principal(subject="another"), {"token"}),
-    "no subject": (principal(issuer=None, subject=None), {"token", "token's agent"}),
+    "no subject": (principal(issuer=None, subject=None), {"token"}),
+    "what tokens made is revoked": (
+        lambda house, tx: delegations.revoke_of_tokens(tx, house.operator.principal_id, EPOCH), {"token's agent"},
+    ),
     "the issuer is gone": (issuer_gone, {"token", "token's agent"}),
     "the tenant is suspended": (suspended, EVERYBODY),
     "another name": (principal(name="another"), set()),

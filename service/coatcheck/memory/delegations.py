@@ -13,6 +13,7 @@ from coatcheck.identity.doors import EVERY_DOOR
 from coatcheck.identity.operations import DELEGABLE, EVERYTHING, Operation
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.pages import page_of
+from coatcheck.memory.standing import require_standing
 from coatcheck.store import audit, delegations, directory
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.delegations import DelegationRow
@@ -90,6 +91,8 @@ class Delegations:
                 revoked_at=None,
             )
             await delegations.insert(tx, row, forget_before=now - REMEMBERED)
+            # Behind that, which waits for who changes the principal: of a token's subject its delegations say nothing.
+            await require_standing(tx, context, self._parts.clock)
             await self._record(tx, context, "delegation.create", fresh.key_id)
             return row
 

@@ -12,7 +12,7 @@ from coatcheck.identity.operations import Role
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.pages import page_of
 from coatcheck.memory.standing import require_standing_alone
-from coatcheck.store import audit, principals
+from coatcheck.store import audit, delegations, principals
 from coatcheck.store.database import WorkerTransaction
 from coatcheck.store.principals import Principal
 from coatcheck_client.wire import PrincipalCreate, PrincipalOut, PrincipalPage, PrincipalPatch
@@ -89,6 +89,8 @@ class Principals:
             if changes:
                 if not await principals.update(tx, new):
                     raise _taken()
+                if (old.issuer, old.subject) != (new.issuer, new.subject):
+                    await delegations.revoke_of_tokens(tx, principal_id, self._parts.clock())
                 for change in changes:
                     await self._record(tx, context, change, new)
             return new

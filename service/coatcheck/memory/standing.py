@@ -1,8 +1,8 @@
 """Whether a caller's rights still stand in the very transaction that hands some of them on.
 
 A request was let in before its body had arrived, and what it makes would outlive a credential that was revoked meanwhile. So
-whoever makes keys, principals, memberships, issuers or tenants, or changes a session's readers, asks again, in turn with whoever
-takes rights away. A new delegation need not: each use of one looks at all that it hangs on.
+whoever makes keys, delegations, principals, memberships, issuers or tenants, or changes a session's readers, asks again, in turn
+with whoever takes rights away.
 """
 
 from __future__ import annotations

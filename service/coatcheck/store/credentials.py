@@ -63,11 +63,8 @@ async def find_delegation(tx: WorkerTransaction, delegation_id: UUID) -> KeyReco
     top = chain[-1] if chain else None
     key = await directory.find_key(tx, (top.parent_key_id if top is not None else None) or NIL)
     speaks = await issuers.speaks_for(tx, (top.parent_issuer if top is not None else None) or "")
-    principal = await principals.find(tx, top.principal_id if top is not None else NIL)
-    rights = await _of_role(tx, principal)
-    if top is None or principal is None or rights is None:
-        return None
-    if key is None and not (speaks and principal.issuer == top.parent_issuer):
+    rights = await _of_role(tx, await principals.find(tx, top.principal_id if top is not None else NIL))
+    if top is None or rights is None or (key is None and not speaks):
         return None
     above: list[DelegationRow | ApiKeyRow] = [*chain, key] if key is not None else [*chain]
     return KeyRecord(chain[0].delegation_id, chain[0].secret_hash, chain[0].key_version, _narrowed(rights, chain, above))

@@ -58,6 +58,11 @@ _REVOKE = sa.text("""
     UPDATE delegations SET revoked_at = coalesce(revoked_at, :at) WHERE tenant_id = :tenant AND delegation_id = :delegation
 """)
 
+_REVOKE_OF_TOKENS = sa.text("""
+    UPDATE delegations SET revoked_at = coalesce(revoked_at, :at)
+     WHERE tenant_id = :tenant AND principal_id = :principal AND parent_issuer IS NOT NULL
+""")
+
 
 @dataclass(frozen=True, slots=True)
 class DelegationRow:
@@ -144,6 +149,12 @@ async def revoke(tx: WorkerTransaction, row: DelegationRow, at: datetime) -> Non
     """From this commit on neither it nor anything below it counts."""
     await tx.connection.execute(_REVOKE, {"tenant": tx.scope.tenant_id, "delegation": row.delegation_id, "at": at})
     await permission.of_principal(tx, row.principal_id)
+
+
+async def revoke_of_tokens(tx: WorkerTransaction, principal_id: UUID, at: datetime) -> None:
+    """The same of all that tokens of the principal have made: they are not that one's any more."""
+    await tx.connection.execute(_REVOKE_OF_TOKENS, {"tenant": tx.scope.tenant_id, "principal": principal_id, "at": at})
+    await permission.of_principal(tx, principal_id)
 
 
 def _row(row: sa.Row[Any]) -> DelegationRow:
