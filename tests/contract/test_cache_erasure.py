@@ -39,7 +39,7 @@ async def compacted(http: httpx.AsyncClient, session: str, **more: object) -> di
     return body
 
 
-async def test_an_answer_goes_with_its_session(app: App, http: httpx.AsyncClient, operator: Caller) -> None:
+async def test_T25_an_answer_goes_with_its_session(app: App, http: httpx.AsyncClient, operator: Caller) -> None:
     session = (await compacted(http, "conversation"))["session_id"]
     await store(http, MARKER, session=session)
 
@@ -53,7 +53,7 @@ async def test_an_answer_goes_with_its_session(app: App, http: httpx.AsyncClient
 
 @pytest.mark.parametrize("named", ["session_id", "manifest_id"])
 @pytest.mark.parametrize("erased", ["sessions", "manifests"])
-async def test_an_answer_goes_with_the_session_or_manifest_that_it_rests_on(
+async def test_T25_an_answer_goes_with_the_session_or_manifest_that_it_rests_on(
     app: App, http: httpx.AsyncClient, operator: Caller, named: str, erased: str
 ) -> None:
     """Also another principal's answer: it was made of what is erased."""

@@ -89,7 +89,7 @@ async def test_a_session_is_deleted_whole_and_alone(index: VectorIndex) -> None:
     assert [stored.session_id for stored in await everything(index)] == [named("b")]
 
 
-async def test_T06_another_tenants_points_and_sessions_cannot_be_deleted(index: VectorIndex) -> None:
+async def test_T04_another_tenants_points_and_sessions_cannot_be_deleted(index: VectorIndex) -> None:
     mine = point(ANN, "alpha", session="a")
     await index.upsert(ANN.tenant_scope, [mine])
 

@@ -77,7 +77,7 @@ async def test_T23_the_same_hash_is_read_by_everybody_from_its_own_session(town:
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["session", "manifest"])
-async def test_erasing_ones_own_leaves_the_others_whole(town: Town, whole: bool) -> None:
+async def test_T23_erasing_ones_own_leaves_the_others_whole(town: Town, whole: bool) -> None:
     name, messages = f"erased-{whole}", window(mark=f"erased-{whole}")
     made = {person.name: await person.compact(name, messages) for person in (town.alice, town.bob, town.dave)}
     mine = made["alice"]

@@ -287,7 +287,7 @@ async def test_a_start_that_died_while_it_took_the_old_points_out_is_made_good_b
         assert await findings(app, caller) == {}
 
 
-async def test_what_is_erased_while_a_generation_is_filled_is_in_neither(fresh_database_url: str, tmp_path: Path) -> None:
+async def test_T25_what_is_erased_while_a_generation_is_filled_is_in_neither(fresh_database_url: str, tmp_path: Path) -> None:
     async with serving(fresh_database_url, tmp_path, None) as app:
         caller = await apps.new_tenant(app)
         first, second = await stored(app, caller, "alpha", "beta")

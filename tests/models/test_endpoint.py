@@ -223,6 +223,18 @@ def test_the_line_break_of_a_file_is_no_part_of_its_key(server: ChatServer) -> N
     assert server.asked[0]["headers"]["authorization"] == f"Bearer {KEY}"
 
 
+def test_T21_of_the_same_window_in_two_tenants_a_server_can_keep_no_more_than_how_the_task_begins(server: ChatServer) -> None:
+    """A prefix that it has read before comes faster: by that a tenant could tell what another one has handed in."""
+    for tenant in (1, 1, 2):
+        summariser(server).summarise(TEXTS, 400, Budget.of(UUID(int=tenant), 30))
+
+    first, again, other = ("\n".join(one["content"] for one in asked["document"]["messages"]) for asked in server.asked)
+    mine, theirs = (text.split("=====")[1] for text in (first, other))
+    assert first == again
+    assert mine != theirs
+    assert not any(text in first.partition(mine)[0] for text in TEXTS)
+
+
 def test_only_redacted_text_leaves_and_the_overview_that_comes_back_is_checked(server: ChatServer) -> None:
     token = secret.github()
     server.says("The staging service listens on port 8443. The staging service never listens on port 8443.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import UUID
 
 from coatcheck.domain.canonical import sha256_of
 
@@ -22,13 +23,14 @@ _HEAD_OF_A_TEXT = 0.7
 _GAP = " [...] "
 
 
-def briefing(texts: Sequence[str], max_chars: int, most_chars: int, most_chars_of_one: int) -> tuple[str, str]:
+def briefing(owner: UUID, texts: Sequence[str], max_chars: int, most_chars: int, most_chars_of_one: int) -> tuple[str, str]:
     """The task and the fenced texts. ``most_chars`` of them are handed over, of a single one ``most_chars_of_one``.
 
-    The fence is named by a hash of what it holds, so that nothing within can close it.
+    The fence is named by a hash of what it holds and whose it is, so that nothing within can close it. It stands in the task
+    already: what a server may have kept of another tenant's question is how the task begins, and tells nothing by its time.
     """
     handed = "\n\n".join(chosen(texts, most_chars, most_chars_of_one))
-    fence = f"====={sha256_of(handed)[:24]}====="
+    fence = f"====={sha256_of(f'{owner} {handed}')[:24]}====="
     return _TASK.format(chars=max_chars, fence=fence), f"{fence}\n{handed}\n{fence}"
 
 

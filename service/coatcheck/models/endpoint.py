@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from typing import Annotated
+from uuid import UUID
 
 from pydantic import BaseModel, Field, SecretStr, ValidationError
 
@@ -76,7 +77,7 @@ class EndpointSummariser:
         limit_s = min(self._timeout_s, budget.left_s())
         if limit_s <= 0:
             raise StageUnavailable("No time is left for the summariser.")
-        question = self._question(texts, max_chars)
+        question = self._question(budget.owner, texts, max_chars)
         bearer = self._bearer.get_secret_value() if self._bearer is not None else None
         with native(STAGE):
             try:
@@ -87,8 +88,8 @@ class EndpointSummariser:
                 raise StageUnavailable(f"The summariser's endpoint gave no answer: {error.detail}") from None
         return _said(answer, max_chars)
 
-    def _question(self, texts: Sequence[str], max_chars: int) -> bytes:
-        task, data = briefing(texts, max_chars, self._max_input_chars, MAX_TEXT_CHARS)
+    def _question(self, owner: UUID, texts: Sequence[str], max_chars: int) -> bytes:
+        task, data = briefing(owner, texts, max_chars, self._max_input_chars, MAX_TEXT_CHARS)
         document = {
             "model": self._model,
             "temperature": 0,
