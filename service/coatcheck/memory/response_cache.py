@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
@@ -37,6 +38,18 @@ from coatcheck_client.wire import (
 )
 
 OFF, UNAVAILABLE, QUOTA = "off", "unavailable", "quota"
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request with all of it that needs no look at the database."""
+
+    context: RequestContext
+    sharing: Sharing
+    prints: Fingerprints
+    circumstances: CacheCircumstances
+    stated: Stated
+    prompt: PromptPrint
 
 
 class ResponseCache:
@@ -80,14 +93,18 @@ class ResponseCache:
         except (TimeoutError, StoreUnavailable, StorageFull, RedactionFailed):
             return _not_stored(UNAVAILABLE)
 
-    async def _lookup(self, context: RequestContext, sharing: Sharing, asked: CacheLookup) -> CacheLookupOut:
+    async def _read(self, context: RequestContext, sharing: Sharing, circumstances: CacheCircumstances) -> _Asked:
         prints = self._parts.keyring.cache_fingerprints(context.tenant_id)
-        stated = await self._computing.in_thread(context.tenant_id, lambda: stated_alone(prints, asked))
-        owner = sharing.acl_key(context.principal_id)
-        prompt = await self._matcher.read(context, prints, owner, asked)
+        stated = await self._computing.in_thread(context.tenant_id, lambda: stated_alone(prints, circumstances))
+        prompt = await self._matcher.read(context, prints, sharing.acl_key(context.principal_id), circumstances)
+        return _Asked(context, sharing, prints, circumstances, stated, prompt)
+
+    async def _lookup(self, context: RequestContext, sharing: Sharing, circumstances: CacheLookup) -> CacheLookupOut:
+        asked = await self._read(context, sharing, circumstances)
+        prompt = asked.prompt
 
         async def exact(tx: ReadTransaction) -> tuple[CacheScope | Dimension, CacheEntry | None]:
-            scope = await self._scope(context, tx, prints, sharing, asked, stated)
+            scope = await self._scope(tx, asked)
             if isinstance(scope, Dimension):
                 return scope, None
             return scope, await response_cache.find_exact(tx, scope, prompt, self._parts.clock())
@@ -118,25 +135,23 @@ class ResponseCache:
             return CacheLookupOut(outcome="miss", reason=reason, eligible=eligible, scope=scope.digest)
         return CacheLookupOut(outcome="ineligible", reason=dimension, eligible=eligible, scope=scope.digest)
 
-    async def _store(self, context: RequestContext, sharing: Sharing, asked: CacheStore) -> CacheStoreOut:
-        if asked.scope is None:
+    async def _store(self, context: RequestContext, sharing: Sharing, given: CacheStore) -> CacheStoreOut:
+        if given.scope is None:
             return _not_stored("scope")
-        prints = self._parts.keyring.cache_fingerprints(context.tenant_id)
-        raw = await self._computing.in_thread(context.tenant_id, lambda: to_bytes(asked.answer))
+        raw = await self._computing.in_thread(context.tenant_id, lambda: to_bytes(given.answer))
         if len(raw) > self._parts.settings.response_cache_max_answer_bytes:
             return _not_stored("too-large")
-        if await self._computing.in_thread(context.tenant_id, lambda: self._holds_secret(context, asked)):
+        if await self._computing.in_thread(context.tenant_id, lambda: self._holds_secret(context, given)):
             return _not_stored("secret")
-        stated = await self._computing.in_thread(context.tenant_id, lambda: stated_alone(prints, asked))
-        prompt = await self._matcher.read(context, prints, sharing.acl_key(context.principal_id), asked)
-        embedded = await self._matcher.embedded(context, prompt)
+        asked, then = await self._read(context, sharing, given), given.scope
+        embedded = await self._matcher.embedded(context, asked.prompt)
         now = self._parts.clock()
-        life_s = min(asked.ttl_s or self._parts.settings.response_cache_ttl_s, self._parts.settings.response_cache_ttl_s)
+        life_s = min(given.ttl_s or self._parts.settings.response_cache_ttl_s, self._parts.settings.response_cache_ttl_s)
         entry = CacheEntry(self._parts.new_id(), raw, now, now + timedelta(seconds=life_s))
         limits = await self._parts.limiter.of(context.tenant_id)
 
         async def keep(tx: WriteTransaction) -> CacheScope | str:
-            kept = await self._keep(context, tx, prints, sharing, asked, stated, prompt, embedded, entry)
+            kept = await self._keep(tx, asked, then, embedded, entry)
             if isinstance(kept, CacheScope):
                 await self._parts.limiter.check_fits(tx, limits)
             return kept
@@ -146,40 +161,39 @@ class ResponseCache:
             return _not_stored(kept)
 
         async def room(tx: WorkerTransaction) -> None:
-            await cache_purge.make_room(tx, kept, prompt, entry.entry_id, self._parts.settings.response_cache_max_entries)
+            await cache_purge.make_room(tx, kept, asked.prompt, entry.entry_id, self._parts.settings.response_cache_max_entries)
 
         with contextlib.suppress(StoreUnavailable):  # it is kept; the next one makes room
             await self._parts.database.work(context.tenant_scope, room)
         return CacheStoreOut(stored=True, entry_id=entry.entry_id, expires_at=entry.expires_at)
 
     async def _keep(
-        self, context: RequestContext, tx: WriteTransaction, prints: Fingerprints, sharing: Sharing, asked: CacheStore,
-        stated: Stated, prompt: PromptPrint, embedded: Embedded | None, entry: CacheEntry,
-    ) -> CacheScope | str:  # fmt: skip
-        """The scope it was kept under, or why it was not. No erasure of what it rests on ends between the look and the row."""
-        scope = await self._scope(context, tx, prints, sharing, asked, stated)
+        self, tx: WriteTransaction, asked: _Asked, then: str, embedded: Embedded | None, entry: CacheEntry
+    ) -> CacheScope | str:
+        """The scope it was kept under, or why it was not; ``then`` is the look-up's.
+
+        No erasure of what it rests on ends between the look and the row.
+        """
+        scope = await self._scope(tx, asked)
         if isinstance(scope, CacheScope) and scope.ties.sessions:
             for session_id in scope.ties.sessions:
                 await sessions.share(tx, session_id)
-            scope = await self._scope(context, tx, prints, sharing, asked, stated)
+            scope = await self._scope(tx, asked)
         if isinstance(scope, Dimension):
             return scope.value
-        if scope.digest != asked.scope:
+        if scope.digest != then:
             return "scope-changed"
-        await response_cache.insert(tx, scope, prompt, embedded, entry)
+        await response_cache.insert(tx, scope, asked.prompt, embedded, entry)
         return scope
 
-    async def _scope(
-        self, context: RequestContext, tx: ReadTransaction, prints: Fingerprints, sharing: Sharing, asked: CacheCircumstances,
-        stated: Stated,
-    ) -> CacheScope | Dimension:  # fmt: skip
-        known = await looked_up(context, tx, prints, sharing, asked, stated)
-        return cache_scope(context, prints, sharing, known.stated, known.ties, self._parts.redactor.revision)
+    async def _scope(self, tx: ReadTransaction, asked: _Asked) -> CacheScope | Dimension:
+        known = await looked_up(asked.context, tx, asked.prints, asked.sharing, asked.circumstances, asked.stated)
+        return cache_scope(asked.context, asked.prints, asked.sharing, known.stated, known.ties, self._parts.redactor.revision)
 
-    def _holds_secret(self, context: RequestContext, asked: CacheStore) -> bool:
+    def _holds_secret(self, context: RequestContext, given: CacheStore) -> bool:
         """An answer that redaction would change is not the answer any more: it is not kept at all."""
         keys = self._parts.keyring.placeholder_keys(context.tenant_id, context.principal_id)
-        text = asked.answer if isinstance(asked.answer, str) else to_text(asked.answer)
+        text = given.answer if isinstance(given.answer, str) else to_text(given.answer)
         return bool(self._parts.redactor.redact_text(text, keys).counts)
 
     def _hit(self, match: Literal["exact", "semantic"], similarity: float, scope: CacheScope, entry: CacheEntry) -> CacheLookupOut:

@@ -73,7 +73,8 @@ class CacheLookupOut(Response):
     outcome: Literal["hit-exact", "hit-semantic", "miss", "ineligible", "bypassed"]
     reason: str | None = None
     """Bypassed: what is unknown, ``off`` or ``unavailable``. Ineligible: the dimension in which the caller's own entries for this
-    prompt differ, or ``scope`` where its scope holds nothing at all. Miss: ``dissimilar``, ``guard`` or ``other-prompt``."""
+    prompt differ, or ``scope`` where its scope holds nothing at all. Miss: ``other-prompt``, ``dissimilar``, ``guard`` or
+    ``no-embedder``."""
     eligible: int | None = None
     """Of a miss: how many entries the scope could have reused; nothing else was compared."""
     answer: Any = None
@@ -85,7 +86,7 @@ class CacheLookupOut(Response):
 class CacheStoreOut(Response):
     stored: bool
     reason: str | None = None
-    """Why not: what is unknown, ``off``, ``unavailable``, ``scope-changed``, ``secret`` or ``too-large``."""
+    """Why not: what is unknown, ``off``, ``unavailable``, ``scope``, ``scope-changed``, ``secret``, ``too-large`` or ``quota``."""
     entry_id: UUID | None = None
     expires_at: datetime | None = None
 
