@@ -1,4 +1,4 @@
-"""``/v1/admin/keys`` and ``/v1/admin/tenants``: who may ask at all."""
+"""``/v1/admin/keys``: who may ask at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coatcheck.api.dependencies import Caller, PageSize, PageToken, UseCases, bo
 from coatcheck.api.documented import problems, takes
 from coatcheck.api.responses import answer, no_content
 from coatcheck.domain.errors import NotFound
-from coatcheck_client.wire import KeyCreate, KeyOut, KeyPage, TenantCreate, TenantOut, TenantPage
+from coatcheck_client.wire import KeyCreate, KeyOut, KeyPage
 
 router = APIRouter(tags=["administration"])
 
@@ -21,38 +21,23 @@ KeyId = Annotated[UUID, Path()]
 @router.get("/v1/admin/keys", response_model=KeyPage, responses=problems())
 async def list_keys(caller: Caller, use_cases: UseCases, page_size: PageSize = 50, page_token: PageToken = None) -> Response:
     """The tenant's keys, without their secrets."""
-    return answer(await use_cases.keys(caller, page_size, page_token))
+    return answer(await use_cases.keys.page(caller, page_size, page_token))
 
 
 @router.post("/v1/admin/keys", status_code=201, response_model=KeyOut, responses=problems(NotFound), openapi_extra=takes(KeyCreate))
 async def create_key(caller: Caller, use_cases: UseCases, body: Annotated[KeyCreate, Depends(body_of(KeyCreate))]) -> Response:
     """Makes a key, which never grants more than its maker holds. It is shown this once."""
-    return answer(await use_cases.create_key(caller, body), 201)
+    return answer(await use_cases.keys.create(caller, body), 201)
 
 
 @router.post("/v1/admin/keys/{key_id}/rotate", status_code=201, response_model=KeyOut, responses=problems(NotFound))
 async def rotate_key(caller: Caller, use_cases: UseCases, key_id: KeyId) -> Response:
     """A new key with the same rights; the old one counts no more."""
-    return answer(await use_cases.rotate_key(caller, key_id), 201)
+    return answer(await use_cases.keys.rotate(caller, key_id), 201)
 
 
 @router.delete("/v1/admin/keys/{key_id}", status_code=204, response_class=Response, responses=problems(NotFound))
 async def revoke_key(caller: Caller, use_cases: UseCases, key_id: KeyId) -> Response:
     """The key counts no more from the next request on."""
-    await use_cases.revoke_key(caller, key_id)
+    await use_cases.keys.revoke(caller, key_id)
     return no_content()
-
-
-@router.get("/v1/admin/tenants", response_model=TenantPage, responses=problems())
-async def list_tenants(caller: Caller, use_cases: UseCases) -> Response:
-    return answer(await use_cases.tenants(caller))
-
-
-@router.post(
-    "/v1/admin/tenants", status_code=201, response_model=TenantOut, responses=problems(), openapi_extra=takes(TenantCreate)
-)
-async def create_tenant(
-    caller: Caller, use_cases: UseCases, body: Annotated[TenantCreate, Depends(body_of(TenantCreate))]
-) -> Response:
-    """Makes a tenant with its first operator, whose key is shown this once."""
-    return answer(await use_cases.create_tenant(caller, body), 201)

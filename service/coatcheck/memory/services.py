@@ -51,9 +51,6 @@ from coatcheck_client.wire import (
     ErasureOut,
     ImportResponse,
     JobOut,
-    KeyCreate,
-    KeyOut,
-    KeyPage,
     ManifestOut,
     RecallRequest,
     RecallResponse,
@@ -61,11 +58,6 @@ from coatcheck_client.wire import (
     SessionOut,
     SessionPage,
     SessionPatch,
-    TenantCreate,
-    TenantLimits,
-    TenantLimitsOut,
-    TenantOut,
-    TenantPage,
     WindowOut,
 )
 
@@ -99,14 +91,9 @@ class Services:
     import_lines: Callable[[Context, AsyncIterator[bytes]], Awaitable[ImportResponse]]
     start_job: StartJob
     job: Callable[[Context, JobKind, UUID], Awaitable[JobOut]]
-    keys: Callable[[Context, int, str | None], Awaitable[KeyPage]]
-    create_key: Callable[[Context, KeyCreate], Awaitable[KeyOut]]
-    revoke_key: Callable[[Context, UUID], Awaitable[KeyOut]]
-    rotate_key: Callable[[Context, UUID], Awaitable[KeyOut]]
-    tenants: Callable[[Context], Awaitable[TenantPage]]
-    create_tenant: Callable[[Context, TenantCreate], Awaitable[TenantOut]]
-    tenant_limits: Callable[[Context, UUID], Awaitable[TenantLimitsOut]]
-    set_tenant_limits: Callable[[Context, UUID, TenantLimits], Awaitable[TenantLimitsOut]]
+    keys: Keys
+    tenants: Tenants
+    tenant_limits: TenantLimitsAdmin
     cache_lookup: Callable[[Context, CacheLookup], Awaitable[CacheLookupOut]]
     cache_store: Callable[[Context, CacheStore], Awaitable[CacheStoreOut]]
     cache_purge: Callable[[Context, CachePurge], Awaitable[CachePurgeOut]]
@@ -146,8 +133,7 @@ def build(parts: Collaborators) -> UseCases:
     repair = Repair(parts, scanner, reconciler, projector)
     jobs = Jobs(parts, scanner, repair, reconciler, Rescan(parts, projector))
     compact, sessions, forget = Compact(parts, finisher, presenter), Sessions(parts), Forget(parts, eraser)
-    transfer, keys, tenants = Transfer(parts, reading, Importer(parts, finisher)), Keys(parts), Tenants(parts)
-    tenant_limits = TenantLimitsAdmin(parts)
+    transfer = Transfer(parts, reading, Importer(parts, finisher))
     cache, purging = ResponseCache(parts), CachePurging(parts)
     retention, offboarding = Retention(parts), Offboarding(parts, jobs)
     services = Services(
@@ -169,14 +155,9 @@ def build(parts: Collaborators) -> UseCases:
         import_lines=transfer.import_lines,
         start_job=jobs.start,
         job=jobs.one,
-        keys=keys.page,
-        create_key=keys.create,
-        revoke_key=keys.revoke,
-        rotate_key=keys.rotate,
-        tenants=tenants.page,
-        create_tenant=tenants.create,
-        tenant_limits=tenant_limits.one,
-        set_tenant_limits=tenant_limits.change,
+        keys=Keys(parts),
+        tenants=Tenants(parts),
+        tenant_limits=TenantLimitsAdmin(parts),
         cache_lookup=cache.lookup,
         cache_store=cache.store,
         cache_purge=purging,
