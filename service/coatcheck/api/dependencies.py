@@ -16,6 +16,7 @@ from coatcheck.api.validation import invalid_body
 from coatcheck.domain import canonical
 from coatcheck.domain.errors import MalformedJson, Unauthenticated
 from coatcheck.identity.context import RequestContext
+from coatcheck.identity.cursor import MAX_TOKEN_CHARS
 from coatcheck.memory.services import Services
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -86,7 +87,7 @@ Deadline = Annotated[float, Depends(_deadline_s)]
 IdempotencyKey = Annotated[str | None, Depends(_idempotency_key)]
 PageSize = Annotated[int, Query(ge=1, le=200, description="How many items a page has.")]
 PageToken = Annotated[
-    str | None, Query(max_length=512, description="``next_page_token`` of the page before. It serves this list alone.")
+    str | None, Query(max_length=MAX_TOKEN_CHARS, description="``next_page_token`` of the page before. It serves this list alone.")
 ]
 ManifestId = Annotated[UUID, Path()]
 SessionId = Annotated[UUID, Path()]

@@ -18,8 +18,6 @@ from coatcheck_client.wire import ErasureOut, ReceiptIn, VerifiedOut
 router = APIRouter(tags=["erasures"])
 
 ErasureId = Annotated[UUID, Path()]
-
-
 WithReceipt = Annotated[
     bool, Query(description="Answer 200 with the erasure's receipt; also once it is erased, then as often as asked.")
 ]

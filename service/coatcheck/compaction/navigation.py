@@ -12,7 +12,6 @@ from coatcheck.compaction.quoting import END_MARKER, MARKER, escape_delimiters, 
 from coatcheck.domain.canonical import scalar_text, sha256_of
 from coatcheck.domain.runs import Handoff, HandoffLine, RunCounts
 
-MIN_HANDOFF_CHARS = 600
 LINES_HEADING = "Worth recalling:"
 
 _ROLES = ("system", "developer", "user", "assistant", "tool")

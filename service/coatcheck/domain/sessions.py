@@ -9,8 +9,6 @@ from uuid import UUID
 from coatcheck.domain.errors import InvalidRequest
 from coatcheck.domain.scopes import PUBLIC, kind_or_team, principal_key, team_key
 
-SESSION_NAME_MAX_CHARS = 200
-
 
 @dataclass(frozen=True, slots=True)
 class Visibility:

@@ -58,7 +58,7 @@ class Keyring:
 
     def fingerprint(self) -> str:
         """What is stored of the current root key, to recognise it by: 32 hex digits that tell nothing else."""
-        return self._fingerprint(self.version)
+        return self._derive(Purpose.FINGERPRINT, b"")[:16].hex()
 
     def placeholder_keys(self, tenant_id: UUID, session_id: UUID) -> PlaceholderKeys:
         return PlaceholderKeys(
@@ -110,9 +110,6 @@ class Keyring:
     def journal_keys(self) -> list[bytes]:
         """The erasure journal's, the newest first: of the installation, since the journal is read before any tenant is known."""
         return [self._derive(Purpose.JOURNAL, b"", version) for version in self.versions]
-
-    def _fingerprint(self, version: int) -> str:
-        return self._derive(Purpose.FINGERPRINT, b"", version)[:16].hex()
 
     def _derive(self, purpose: Purpose, owner: bytes, version: int | None = None) -> bytes:
         # The version is no part of the derivation: each version is another root key.

@@ -31,7 +31,6 @@ class Audit:
     ) -> AuditPage:
         """What was done: by one principal, of one action or kind of them, from a time on, where given."""
         context.require_for_tenant("audit")
-
         wanted = Wanted(principal_id, action, since)
 
         async def before(tx: WorkerTransaction, position: str | None, limit: int) -> list[AuditRow]:

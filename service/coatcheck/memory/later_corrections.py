@@ -15,8 +15,8 @@ from coatcheck.index.lexical import analyse_query
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.corrections import READ_CHARS
 from coatcheck.memory.fusion import SegmentKey
-from coatcheck.memory.subjects import terms_in
 from coatcheck.memory.supersession import Said
+from coatcheck.memory.terms import terms_in
 
 HITS = 10
 """Of the first ones alone a correction is looked for beyond what was found."""

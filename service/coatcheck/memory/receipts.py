@@ -90,16 +90,9 @@ async def complete(parts: Collaborators, tx: WorkerTransaction, kind: ErasureKin
     """In the transaction that takes the last rows: the receipt stands from this commit on."""
     begun = await erasures.of_target(tx, kind, target_id)
     if begun is not None and begun.completed_at is None:
-        await erasures.complete(tx, tagged(parts, begun, parts.clock(), journal_mac))
-
-
-def tagged(parts: Collaborators, begun: Erasure, at: datetime, journal_mac: str, **more: int) -> Erasure:
-    """The erasure as complete, under a tag of today's key."""
-    version = parts.keyring.version
-    done = dataclasses.replace(
-        begun, completed_at=at, journal_mac=journal_mac, key_version=version, counts={**begun.counts, **more}
-    )
-    return dataclasses.replace(done, tag=_tag(parts, done))
+        version = parts.keyring.version
+        done = dataclasses.replace(begun, completed_at=parts.clock(), journal_mac=journal_mac, key_version=version)
+        await erasures.complete(tx, dataclasses.replace(done, tag=_tag(parts, done)))
 
 
 def _tag(parts: Collaborators, erasure: Erasure) -> str:

@@ -19,7 +19,7 @@ from coatcheck.compaction.quoting import one_line, shorten
 from coatcheck.memory.correction_words import PLACES
 from coatcheck.memory.corrections import READ_CHARS, Correction, corrections, sentences_of
 from coatcheck.memory.fusion import SegmentKey
-from coatcheck.memory.subjects import Terms, are_siblings, terms_in, together
+from coatcheck.memory.terms import Terms, are_siblings, terms_in, together
 from coatcheck_client.wire import SupersededBy
 
 RARE_IN = 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from uuid import UUID
 
 from coatcheck.domain.errors import NotFound
@@ -25,7 +26,7 @@ class TenantLimitsAdmin:
     async def one(self, context: RequestContext, tenant_id: UUID) -> TenantLimitsOut:
         """Raises NotFound for a tenant that does not exist."""
         context.require_for_tenant("tenants")
-        return await self._parts.database.work(tenant_scope(tenant_id), lambda tx: self._out(tx))
+        return await self._parts.database.work(tenant_scope(tenant_id), self._out)
 
     async def change(self, context: RequestContext, tenant_id: UUID, asked: TenantLimitsIn) -> TenantLimitsOut:
         """Sets all of them. Counts at once in this process, within seconds in others. Raises NotFound."""
@@ -55,7 +56,7 @@ class TenantLimitsAdmin:
 
 
 def _wire(limits: TenantLimits) -> TenantLimitsIn:
-    return TenantLimitsIn(**{name: getattr(limits, name) for name in TenantLimits.__slots__})
+    return TenantLimitsIn(**dataclasses.asdict(limits))
 
 
 def _usage(stored: StoredUsage) -> UsageOut:
