@@ -32,7 +32,7 @@ TOUCHES = {
 }  # fmt: skip
 MAY_TOUCH = {
     "api.openapi",  # writes the document, as a command
-    "app.data_dir", "app.keys", "app.serve", "app.storage",
+    "app.bootstrap", "app.data_dir", "app.keys", "app.serve", "app.storage",
     "compaction.policy_document", "compaction.redaction.own_rules",  # those that a setting names
     "compaction.redaction.detector",  # the rules' cache
     "identity.private_file",
