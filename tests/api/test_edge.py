@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 from coatcheck.api.asked import asked_of
 from coatcheck.api.edge import HELD_FROM_BYTES, Limits
 from coatcheck.api.responses import Ndjson
-from coatcheck.domain.errors import StoreUnavailable
+from coatcheck.domain.errors import InvalidRequest, StoreUnavailable
 from coatcheck.identity.credentials import ApiKey
 from tests.api.bench import Bench
 from tests.identity.directory import MemoryDirectory
@@ -290,12 +290,13 @@ async def test_the_deadline_reaches_the_route(bench: Bench, authorized: dict[str
     assert refused.status_code == 422
 
 
+@pytest.mark.parametrize("cause", [None, InvalidRequest(CANARY)], ids=["of its own", "of what a caller may do wrong"])
 async def test_an_unexpected_failure_is_a_problem_and_a_log_line_without_its_words(
-    bench: Bench, authorized: dict[str, str], log_text: io.StringIO
+    bench: Bench, authorized: dict[str, str], log_text: io.StringIO, cause: Exception | None
 ) -> None:
     @bench.inner.get("/v1/broken")
     async def broken() -> Response:
-        raise RuntimeError(CANARY)
+        raise RuntimeError(CANARY) from cause
 
     async with bench.client() as client:
         answer = await client.get("/v1/broken", headers=authorized)
@@ -304,7 +305,7 @@ async def test_an_unexpected_failure_is_a_problem_and_a_log_line_without_its_wor
     assert answer.headers["Content-Type"] == "application/problem+json"
     assert CANARY not in answer.text + log_text.getvalue()
     failures = [line for line in logged(log_text) if line["event"] == "request failed"]
-    assert [line["exception"] for line in failures] == [["builtins.RuntimeError"]]
+    assert [(line["exception"][0], line["level"]) for line in failures] == [("builtins.RuntimeError", "error")]
     assert failures[0]["request_id"] == answer.headers["X-Request-Id"]
 
 

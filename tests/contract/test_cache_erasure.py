@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from typing import Any
 from uuid import UUID
 
@@ -224,6 +225,19 @@ async def test_what_has_expired_is_deleted_on_the_next_walk(app: App, http: http
     assert await CacheExpiry(app.parts).walk() >= 1
     assert await kept_rows(app, operator) == 1
     assert (await lookup(http, session="long"))["answer"] == "long"
+
+
+async def test_what_was_kept_for_longer_than_is_allowed_by_now_is_deleted_on_the_next_walk(
+    app: App, http: httpx.AsyncClient, operator: Caller
+) -> None:
+    await store(http, "for the old time", session="old", ttl_s=3_600)
+    await store(http, "for no longer than now", session="new", ttl_s=30)
+    shorter = app.parts.settings.model_copy(update={"response_cache_ttl_s": 60})
+
+    await CacheExpiry(dataclasses.replace(app.parts, settings=shorter)).walk()
+
+    assert await kept_rows(app, operator) == 1
+    assert (await lookup(http, session="new"))["answer"] == "for no longer than now"
 
 
 async def test_a_rescan_keeps_nothing_that_other_rules_have_seen(app: App, http: httpx.AsyncClient, operator: Caller) -> None:

@@ -21,8 +21,8 @@ class TroubledIndex:
 
     def __init__(self, index: VectorIndex) -> None:
         self._index = index
-        self.upserts = 0
-        """How many upserts have begun."""
+        self.upserts = self.acl_changes = 0
+        """How many of each have begun."""
         self.calm()
 
     def calm(self) -> None:
@@ -38,7 +38,7 @@ class TroubledIndex:
 
     @asynccontextmanager
     async def first_write_held(self) -> AsyncIterator[Hold]:
-        """The first upsert is under way until the test lets it arrive; later ones overtake it."""
+        """The first write of points or readers is under way until the test lets it arrive; later ones overtake it."""
         self._hold = Hold(first_alone=True)
         try:
             yield self._hold
@@ -82,7 +82,10 @@ class TroubledIndex:
         await self._index.delete_tenant(scope)
 
     async def set_acl(self, scope: TenantScope, session_id: UUID, acl: Sequence[str]) -> None:
+        self.acl_changes += 1
         self._writable()
+        if self._hold is not None:
+            await self._hold.arrive()
         await self._index.set_acl(scope, session_id, acl)
 
     async def retrieve(self, scope: TenantScope, point_ids: Sequence[UUID]) -> list[StoredPoint]:

@@ -26,7 +26,6 @@ class Issuers:
         )  # fmt: skip
         self.asked: list[tuple[object, ...]] = []
         self.now = utc_now
-        self.fetches = 0
         self.verifier = TokenVerifier(self, KeySets(self._fetch, lambda: 1_000.0), lambda: self.now())
 
     def knows(self, **changes: object) -> None:
@@ -43,5 +42,4 @@ class Issuers:
 
     async def _fetch(self, url: str) -> bytes:
         assert url == URI
-        self.fetches += 1
         return key_set(public_jwk("ES256", "one"), public_jwk("EdDSA", "ed"))

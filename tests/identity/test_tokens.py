@@ -85,8 +85,8 @@ async def test_a_tokens_time_is_told_by_the_services_clock(issuers: Issuers, cha
 
 
 @pytest.mark.parametrize("hours", [-2, 2])
-async def test_a_clock_that_jumps_takes_tokens_along_and_no_key(issuers: Issuers, hours: int) -> None:
-    """The keys are as old as they are, by another clock; a token is one of its own time."""
+async def test_a_clock_that_jumps_takes_tokens_along(issuers: Issuers, hours: int) -> None:
+    """A token is one of its own time."""
     issuers.now = lambda: datetime.fromtimestamp(NOW, UTC)
     text = token(claims(**DURING))
     await issuers.verifier.context_of(text)
@@ -95,8 +95,7 @@ async def test_a_clock_that_jumps_takes_tokens_along_and_no_key(issuers: Issuers
     assert await refused(issuers, text)
 
     moved: dict[str, Any] = {name: at + hours * 3_600 for name, at in DURING.items()}
-    await issuers.verifier.context_of(token(claims(**moved)))
-    assert issuers.fetches == 1
+    assert (await issuers.verifier.context_of(token(claims(**moved)))).principal_id == ADA
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 
 @dataclass(slots=True)
@@ -39,10 +47,25 @@ class WebServer:
             writer.close()
 
 
+def certificate(folder: Path) -> Path:
+    """A certificate of 127.0.0.1 and its key, in one file; signed by itself."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    address, now = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), datetime.now(UTC)
+    begins, ends = now - timedelta(days=1), now + timedelta(days=1)
+    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), begins, ends)
+    signed = made.add_extension(address, critical=True).sign(key, hashes.SHA256())
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )  # fmt: skip
+    file = folder / "certificate.pem"
+    file.write_bytes(private + signed.public_bytes(serialization.Encoding.PEM))
+    return file
+
+
 @asynccontextmanager
-async def web_server() -> AsyncIterator[WebServer]:
+async def web_server(secure: ssl.SSLContext | None = None) -> AsyncIterator[WebServer]:
     made = WebServer()
-    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(made.serve, "127.0.0.1", 0, ssl=secure)
     made.port = server.sockets[0].getsockname()[1]
     try:
         yield made

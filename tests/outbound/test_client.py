@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +14,7 @@ from coatcheck.outbound import client as client_module
 from coatcheck.outbound.client import Outbound, resolve
 from coatcheck.outbound.guard import Allowance
 from coatcheck.outbound.network import BITE_BYTES, guarded
-from tests.outbound.network import WebServer
+from tests.outbound.network import WebServer, certificate, web_server
 
 LOCAL = Allowance(loopback=True)
 
@@ -125,6 +127,21 @@ async def test_T34_an_answer_comes_in_bites_however_much_of_it_is_there(server: 
 
     assert sum(bites) == len(server.answer)
     assert max(bites) <= BITE_BYTES
+
+
+async def test_T34_endless_framing_is_given_up_behind_tls_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = certificate(tmp_path)
+    secure = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    secure.load_cert_chain(file)
+    async with web_server(secure) as server:
+        server.answer = b"HTTP/1.1 103 Early Hints\r\n\r\n" * 300 + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+        client = Outbound(LOCAL, verify=ssl.create_default_context(cafile=str(file)))
+        url = server.url.replace("http://", "https://")
+
+        assert await client.get(url, max_bytes=1_000) == b"{}"
+        monkeypatch.setattr(client_module, "FRAMING_BYTES", 2_500)
+        with pytest.raises(OutboundFailed, match="around its answer"):
+            await client.get(url, max_bytes=1_000)
 
 
 async def test_what_is_no_server_or_no_https_fails_without_its_words(server: WebServer) -> None:

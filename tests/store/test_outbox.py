@@ -292,20 +292,22 @@ async def test_a_sweep_waits_for_its_time_by_whatever_clock(database: Database, 
     assert [item.item_id for item in await claim(database, tenant, "b", now=due)] == [made.item_id]
 
 
-async def test_of_several_that_say_the_same_one_is_done_and_what_is_held_stays_its_holders(
+async def test_of_several_that_say_the_same_one_is_done_and_what_is_held_or_put_aside_stays(
     database: Database, tenant: Tenancy
 ) -> None:
     session_id, other = uuid4(), uuid4()
 
     async def enqueued(tx: WorkerTransaction) -> list[OutboxItem]:
-        wanted = [*[(OutboxKind.ACL, session_id)] * 4, (OutboxKind.ACL, other), (OutboxKind.SWEEP, session_id)]
+        wanted = [*[(OutboxKind.ACL, session_id)] * 5, (OutboxKind.ACL, other), (OutboxKind.SWEEP, session_id)]
         return [await outbox.enqueue(tx, uuid4(), kind, session) for kind, session in wanted]
 
     made = await database.work(tenant.scope, enqueued)
-    mine, held = await claim(database, tenant, "a", 2)
+    bad, mine, held = await claim(database, tenant, "a", 3)
+    await database.work(tenant.scope, lambda tx: outbox.fail(tx, bad, "poison", AFTER, True))
 
     await database.work(tenant.scope, lambda tx: outbox.forget_same(tx, mine))
 
     assert await database.work(tenant.scope, lambda tx: outbox.complete(tx, held))
     left = await claim(database, tenant, "b")
-    assert [item.item_id for item in left] == [made[4].item_id, made[5].item_id]
+    assert [item.item_id for item in left] == [made[5].item_id, made[6].item_id]
+    assert (await database.work(tenant.scope, outbox.stats)).quarantined == 1

@@ -123,7 +123,8 @@ class Edge:
                 await answer.replace(scope, receive, error)
             except Exception as error:
                 cause = error.__cause__
-                if answer.status and isinstance(cause, CoatcheckError):  # the framework's own, around what came too late to be told
+                # The framework's own, around what came too late to be told. What nobody foresaw has been answered with 500 by now.
+                if 0 < answer.status < 500 and isinstance(cause, CoatcheckError):
                     log.warning("answer broken off", problem=cause.slug)
                 else:
                     log.exception("request failed")
