@@ -1,4 +1,7 @@
-"""What an operator asks: scans and repairs (jobs that are started and followed), keys, tenants. Each function is a flow."""
+"""What an operator asks: scans and repairs (jobs that are started and followed), keys, tenants and their limits, retention.
+
+Each function is a flow.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import httpx
 
-from coatcheck_client import caching, delegating, lifecycle, operations
+from coatcheck_client import caching, delegating, operations, receipts
 from coatcheck_client.discovery import locate
 from coatcheck_client.errors import CannotBeSent, ServiceUnreachable
 from coatcheck_client.exporting import LastLine
@@ -56,10 +56,10 @@ class Coatcheck(BlockingOperator):
     change_session = _Blocking(operations.change_session)
     erase_session = _Blocking(operations.erase_session)
     erase_manifest = _Blocking(operations.erase_manifest)
-    erase_session_with_receipt = _Blocking(lifecycle.erase_session_with_receipt)
-    erase_manifest_with_receipt = _Blocking(lifecycle.erase_manifest_with_receipt)
-    erasure = _Blocking(lifecycle.erasure)
-    verify_receipt = _Blocking(lifecycle.verify_receipt)
+    erase_session_with_receipt = _Blocking(receipts.erase_session_with_receipt)
+    erase_manifest_with_receipt = _Blocking(receipts.erase_manifest_with_receipt)
+    erasure = _Blocking(receipts.erasure)
+    verify_receipt = _Blocking(receipts.verify_receipt)
     import_file = _Blocking(operations.import_file)
     readiness = _Blocking(operations.readiness)
     is_alive = _Blocking(operations.is_alive)
@@ -156,10 +156,10 @@ class AsyncCoatcheck(AwaitingOperator):
     change_session = _Awaiting(operations.change_session)
     erase_session = _Awaiting(operations.erase_session)
     erase_manifest = _Awaiting(operations.erase_manifest)
-    erase_session_with_receipt = _Awaiting(lifecycle.erase_session_with_receipt)
-    erase_manifest_with_receipt = _Awaiting(lifecycle.erase_manifest_with_receipt)
-    erasure = _Awaiting(lifecycle.erasure)
-    verify_receipt = _Awaiting(lifecycle.verify_receipt)
+    erase_session_with_receipt = _Awaiting(receipts.erase_session_with_receipt)
+    erase_manifest_with_receipt = _Awaiting(receipts.erase_manifest_with_receipt)
+    erasure = _Awaiting(receipts.erasure)
+    verify_receipt = _Awaiting(receipts.verify_receipt)
     import_file = _Awaiting(operations.import_file)
     readiness = _Awaiting(operations.readiness)
     is_alive = _Awaiting(operations.is_alive)

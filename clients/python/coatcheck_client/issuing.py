@@ -1,13 +1,12 @@
-"""What an operator asks about token issuers, and about who did what. Each function is a flow."""
+"""What an operator asks about token issuers. Each function is a flow."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from uuid import UUID
 
 from coatcheck_client.flows import Flow, Send, at_page, every_page, json_body, read, request, without_nulls
 from coatcheck_client.operations import JSON
-from coatcheck_client.wire import AuditOut, AuditPage, IssuerOut, IssuerPage
+from coatcheck_client.wire import IssuerOut, IssuerPage
 
 
 def issuers() -> Flow[list[IssuerOut]]:
@@ -28,29 +27,3 @@ def create_issuer(issuer: str, *, jwks_uri: str, audience: str, tenant_id: UUID 
 def delete_issuer(issuer: str) -> Flow[None]:
     """Its tokens count no more from the next request on."""
     yield from request(Send("DELETE", "/v1/admin/issuers", params={"issuer": issuer}))
-
-
-def audit(
-    *,
-    principal_id: UUID | str | None = None,
-    action: str | None = None,
-    since: datetime | None = None,
-    limit: int = 100,
-) -> Flow[list[AuditOut]]:
-    """What was done in the tenant, newest first: the last ``limit`` things.
-
-    Of one principal, of one action (``session.export``) or kind of them (``session``), from a time on, where given.
-    """
-    found: list[AuditOut] = []
-    token: str | None = None
-    from_then = since.isoformat() if since is not None else None
-    given = without_nulls(principal=principal_id, action=action, since=from_then)
-    by = {name: str(value) for name, value in given.items()}
-    while len(found) < limit:
-        size = {"page_size": str(min(200, limit - len(found)))}
-        page = yield from read(Send("GET", "/v1/admin/audit", params={**by, **size, **at_page(token)}), AuditPage)
-        found += page.records
-        token = page.next_page_token
-        if token is None:
-            break
-    return found

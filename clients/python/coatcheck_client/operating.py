@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coatcheck_client import administration, issuing, people
+from coatcheck_client import administration, auditing, issuing, people
 from coatcheck_client.flows import Flow
 from coatcheck_client.methods import Awaiting, Blocking, T
 
@@ -41,7 +41,7 @@ class BlockingOperator:
     issuers = Blocking(issuing.issuers)
     create_issuer = Blocking(issuing.create_issuer)
     delete_issuer = Blocking(issuing.delete_issuer)
-    audit = Blocking(issuing.audit)
+    audit = Blocking(auditing.audit)
 
 
 class AwaitingOperator:
@@ -78,4 +78,4 @@ class AwaitingOperator:
     issuers = Awaiting(issuing.issuers)
     create_issuer = Awaiting(issuing.create_issuer)
     delete_issuer = Awaiting(issuing.delete_issuer)
-    audit = Awaiting(issuing.audit)
+    audit = Awaiting(auditing.audit)

@@ -13,6 +13,7 @@ import typer
 
 from coatcheck.cli import (
     access,
+    auditing,
     caching,
     compacting,
     failures,
@@ -57,7 +58,7 @@ app.add_typer(people.principals, name="principals")
 app.add_typer(people.teams, name="teams")
 app.add_typer(trust.issuers, name="issuers")
 app.add_typer(trust.delegations, name="delegations")
-app.command()(trust.audit)
+app.command()(auditing.audit)
 app.add_typer(caching.cache, name="cache")
 sessions.sessions.command(name="retention")(retention.retention)
 app.add_typer(sessions.sessions, name="sessions")

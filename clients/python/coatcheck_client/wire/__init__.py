@@ -14,6 +14,7 @@ from coatcheck_client.wire.administration import (
     TenantOut,
     TenantPage,
 )
+from coatcheck_client.wire.audit import AuditOut, AuditPage
 from coatcheck_client.wire.base import AnyText, FormatName, Label, Moment, RoleName, SessionName, WarningOut, written_uuid
 from coatcheck_client.wire.cache import (
     CacheCircumstances,
@@ -39,16 +40,9 @@ from coatcheck_client.wire.compaction import (
     WindowIn,
 )
 from coatcheck_client.wire.delegation import DelegationCreate, DelegationOut, DelegationPage
-from coatcheck_client.wire.issuers import AuditOut, AuditPage, IssuerCreate, IssuerOut, IssuerPage
-from coatcheck_client.wire.lifecycle import (
-    ErasureOut,
-    ReceiptIn,
-    RetentionPolicy,
-    TenantLimits,
-    TenantLimitsOut,
-    UsageOut,
-    VerifiedOut,
-)
+from coatcheck_client.wire.erasures import ErasureOut, ReceiptIn, VerifiedOut
+from coatcheck_client.wire.issuers import IssuerCreate, IssuerOut, IssuerPage
+from coatcheck_client.wire.limits import TenantLimits, TenantLimitsOut, UsageOut
 from coatcheck_client.wire.people import (
     MembershipCreate,
     MembershipOut,
@@ -79,6 +73,7 @@ from coatcheck_client.wire.recall import (
     RecallResponse,
     SupersededBy,
 )
+from coatcheck_client.wire.retention import RetentionPolicy
 
 __all__ = [
     "AnyText",

@@ -1,4 +1,4 @@
-"""Token issuers of the installation, and the audit of a tenant."""
+"""Token issuers of the installation."""
 
 from __future__ import annotations
 
@@ -36,22 +36,4 @@ class IssuerOut(Response):
 
 class IssuerPage(Response):
     issuers: list[IssuerOut]
-    next_page_token: str | None = None
-
-
-class AuditOut(Response):
-    """One thing that was done. It names ids, never content."""
-
-    audit_id: UUID
-    principal_id: UUID | None
-    delegation_id: UUID | None = None
-    """By which delegation it was done in the principal's name; null where the principal's own key or token did it."""
-    action: str
-    target_kind: str
-    target_id: str
-    occurred_at: datetime
-
-
-class AuditPage(Response):
-    records: list[AuditOut]
     next_page_token: str | None = None

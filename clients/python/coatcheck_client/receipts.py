@@ -1,4 +1,4 @@
-"""What a client asks about the end of things: receipts of erasures. Each function is a flow; ``client.py`` runs them."""
+"""What a client asks about what was erased: receipts, and whether one is true. Each function is a flow."""
 
 from __future__ import annotations
 
