@@ -181,6 +181,12 @@ def test_a_place_is_named_once_and_further_places_have_their_lines() -> None:
     assert said == "/query is required.\n  /top_k: must be at most 50"
 
 
+def test_what_the_sentence_says_already_is_not_said_again_of_its_place() -> None:
+    error = InvalidRequest("The issuer speaks for a tenant already.", errors=[FieldError("/issuer", "speaks for a tenant already")])
+
+    assert failure_text(error) == "The issuer speaks for a tenant already."
+
+
 def test_the_version_is_printed() -> None:
     done = run("--version")
 

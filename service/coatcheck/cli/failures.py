@@ -36,5 +36,5 @@ def failure_text(error: Exception) -> str | None:
 
 
 def _further(places: Sequence[tuple[str, str]], said: str) -> str:
-    """The places that the sentence does not name already."""
-    return "".join(f"\n  {pointer}: {detail}" for pointer, detail in places if f"{pointer} {detail}" not in said)
+    """The places of which the sentence does not say the same already."""
+    return "".join(f"\n  {pointer}: {detail}" for pointer, detail in places if detail.rstrip(".") not in said)

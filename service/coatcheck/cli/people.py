@@ -19,7 +19,7 @@ teams = typer.Typer(help="Make and end teams; take principals in and out.", no_a
 PrincipalId = Annotated[UUID, typer.Argument(metavar="PRINCIPAL", help="A principal's id.")]
 TeamId = Annotated[UUID, typer.Argument(metavar="TEAM", help="A team's id.")]
 RoleOption = Annotated[Literal["member", "operator"] | None, typer.Option(help="The most that any credential of its may do.")]
-IssuerOption = Annotated[str | None, typer.Option(help="The issuer whose tokens speak for the principal.")]
+IssuerOption = Annotated[str | None, typer.Option(help="The issuer whose tokens speak for the principal, to the letter.")]
 SubjectOption = Annotated[str | None, typer.Option(help="What that issuer calls it (sub).")]
 
 
