@@ -195,6 +195,14 @@ def test_the_plan_keeps_the_task_and_the_recent_tail() -> None:
     assert (window.start, window.stop) == (2, 16)
 
 
+def test_the_plan_keeps_as_many_first_messages_as_are_asked_for_and_grows_them_until_no_group_is_split() -> None:
+    messages = [user(LONG), chat_calls("a"), chat_result("a", LONG), *(assistant(LONG) for _ in range(10))]
+
+    head = {keep_first: plan_window(messages, keep_first=keep_first, keep_last=2) for keep_first in (0, 2, 5)}
+
+    assert {kept: window.indices[0] for kept, window in head.items() if window is not None} == {0: 0, 2: 3, 5: 5}
+
+
 def test_the_plan_moves_the_tail_back_rather_than_split_a_group() -> None:
     messages = [user("the task"), *(user(LONG) for _ in range(8)), chat_calls("a", "b"), chat_result("a"), chat_result("b")]
 

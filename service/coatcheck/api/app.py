@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Mapping
 
 from fastapi import FastAPI, Request, Response
 from starlette.routing import Match, Route
@@ -41,7 +40,6 @@ from coatcheck.memory.services import Services
 from coatcheck.ops.metrics import Metrics
 from coatcheck.ops.progress import ProgressBoard
 
-Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 ROUTERS = (
     compactions,
     recall,
@@ -74,11 +72,9 @@ def create_api(
     progress: ProgressBoard,
     new_id: IdFactory,
     mounts: Mapping[str, ASGIApp] | None = None,
-    lifespan: Lifespan | None = None,
 ) -> ASGIApp:
-    """The whole ASGI app. ``mounts`` (MCP) are ASGI apps at exact paths, behind the same edge; ``lifespan`` starts and stops
-    what the app lives on."""
-    app = routed_app(lifespan)
+    """The whole ASGI app. ``mounts`` (MCP) are ASGI apps at exact paths, behind the same edge."""
+    app = routed_app()
     app.state.services = counted(services, metrics)
     app.state.gate = gate
     app.state.metrics = metrics
@@ -89,7 +85,7 @@ def create_api(
     return Edge(app, authenticator=authenticator, admission=admission, gate=gate, limits=limits, metrics=metrics, new_id=new_id)
 
 
-def routed_app(lifespan: Lifespan | None = None) -> FastAPI:
+def routed_app() -> FastAPI:
     """The routers and the problem handlers, without anything behind or in front of them."""
     app = FastAPI(
         title=openapi.TITLE,
@@ -98,7 +94,6 @@ def routed_app(lifespan: Lifespan | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        lifespan=lifespan,
         generate_unique_id_function=lambda route: route.name,
     )
     for module in ROUTERS:

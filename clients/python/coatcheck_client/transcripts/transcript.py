@@ -29,10 +29,8 @@ class Transcript:
     warnings: tuple[str, ...] = ()
 
 
-def detect_format(messages: Sequence[Any], system: Any = None) -> FormatName:
+def detect_format(messages: Sequence[Any]) -> FormatName:
     """The wire format that these messages are in; plain ``{role, content}`` messages are OpenAI chat."""
-    if system is not None:
-        return "anthropic"
     for message in messages:
         if not isinstance(message, dict):
             continue
