@@ -186,6 +186,19 @@ def test_handoffs_are_printed_as_they_come_and_an_interrupt_leaves_those_that_ca
     assert machine.ok("sessions", "show", "interrupted")["manifests"] >= 1
 
 
+def test_whoever_pipes_handoffs_has_those_that_were_there_when_a_later_window_fails(machine: Machine, tmp_path: Path) -> None:
+    file = tmp_path / "too-large.json"
+    too_large = {"role": "user", "content": "word " * 1_100_000}
+    file.write_text(json.dumps([*conversation(20), too_large]), "utf-8")
+
+    done = machine.here("compact", str(file), "--window-chars", "5000", "--json")
+
+    assert done.code == 1
+    assert "larger than this service takes" in done.err.splitlines()[-1]
+    kept = machine.ok("sessions", "show", "too-large")["manifests"]
+    assert len({answer["manifest_id"] for answer in done.json}) == kept > 1
+
+
 def test_a_scan_of_a_sound_memory_finds_nothing(machine: Machine, compacted: list[dict[str, Any]]) -> None:
     scanned = machine.ok("scan")
     without = machine.here("scan", "--no-index")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ from uuid import UUID
 import pytest
 from typer.testing import CliRunner
 
-from coatcheck.cli import connection, sessions
+from coatcheck.cli import connection, output, sessions
 from coatcheck.cli.failures import failure_text
 from coatcheck.cli.main import app
 from coatcheck_client.errors import TranscriptError, problem_error
@@ -39,6 +40,23 @@ def test_a_detail_that_is_a_sentence_is_said_without_its_title(detail: str, said
     assert failure_text(error) == said
 
 
+@pytest.mark.parametrize(
+    ("url", "step"),
+    [
+        ("https://proxy.test/memory", "COATCHECK_URL has the path /memory"),
+        ("https://named.test/", "a name means a session of your own"),
+        ("", "a name means a session of your own"),
+    ],
+)
+def test_what_is_not_found_below_a_path_may_be_the_path(monkeypatch: pytest.MonkeyPatch, url: str, step: str) -> None:
+    monkeypatch.setenv("COATCHECK_URL", url)
+
+    said = failure_text(problem_error(problem("not-found", "There is no such thing", "There is no such thing.")))
+
+    assert said is not None
+    assert f"({step}" in said
+
+
 def test_whoever_waits_is_told_why_and_a_short_wait_is_none_to_speak_of(capsys: pytest.CaptureFixture[str]) -> None:
     told = connection.retries().told
     assert told is not None
@@ -61,6 +79,32 @@ def test_whoever_waits_is_told_why_and_a_short_wait_is_none_to_speak_of(capsys: 
 def test_an_entry_that_is_no_message_is_described_by_what_would_have_made_it_one(entry: object, said: str) -> None:
     with pytest.raises(TranscriptError, match=said):
         parse_transcript(json.dumps([{"role": "user", "content": "hello"}, entry]).encode())
+
+
+@pytest.mark.parametrize(
+    ("values", "ended_by", "said"),
+    [
+        ([], None, []),
+        ([1, {"a": 2}], None, [1, {"a": 2}]),
+        ([1, {"a": 2}], KeyboardInterrupt, [1, {"a": 2}]),
+        ([], ValueError, None),
+    ],
+)
+def test_a_list_is_whole_however_it_ends_and_none_where_nothing_was_done(
+    capsys: pytest.CaptureFixture[str], values: list[object], ended_by: type[BaseException] | None, said: list[object] | None
+) -> None:
+    shown = []
+
+    with contextlib.suppress(KeyboardInterrupt, ValueError), output.json_list() as add:
+        for value in values:
+            add(value)
+            shown.append(capsys.readouterr().out)
+        if ended_by is not None:
+            raise ended_by
+
+    text = "".join(shown) + capsys.readouterr().out
+    assert (json.loads(text) if text else None) == said
+    assert [json.loads(piece.lstrip("[,\n")) for piece in shown] == values  # each as soon as it was there
 
 
 def test_an_export_into_a_folder_that_is_not_there_names_the_folder(tmp_path: Path) -> None:

@@ -110,8 +110,10 @@ class Caller:
     def __init__(self, network: Network, *, awaiting: bool) -> None:
         self._network = network
         self._awaiting = awaiting
-        self._policy = RetryPolicy(attempts=4, total_wait_s=30, default_wait_s=1)
         self.waits: list[float] = []
+        self.told: list[tuple[str, float]] = []
+        told = lambda problem, seconds: self.told.append((problem.title, seconds))  # noqa: E731
+        self._policy = RetryPolicy(attempts=4, total_wait_s=30, default_wait_s=1, told=told)
 
     def __call__(self, operation: str, *args: Any, **kwargs: Any) -> Any:
         if self._awaiting:
@@ -196,6 +198,7 @@ def test_a_retryable_problem_is_sent_again_after_the_named_time_with_the_same_ke
     assert {request.headers["idempotency-key"] for request in network.asked} == {'"k"'}
     assert len(set(network.bodies)) == 1
     assert call.waits == [5, 5]
+    assert call.told == [(pending.json()["title"], 5), (pending.json()["title"], 5)]
 
 
 def test_without_a_named_time_the_waits_double(network: Network, call: Caller) -> None:
@@ -215,6 +218,7 @@ def test_waiting_is_bounded_in_all(network: Network, call: Caller) -> None:
         call("recall", "where")
 
     assert call.waits == [20]
+    assert len(call.told) == 1  # of no pause that does not come
     assert raised.value.retryable
     assert raised.value.retry_after_s == 20
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import httpx
 import pytest
 
 from coatcheck.app.data_dir import DataDirectory
+from coatcheck_client import Coatcheck
 from coatcheck_client.discovery import Location, data_dir, locate
 from coatcheck_client.errors import NoServiceConfigured
 
@@ -51,6 +53,43 @@ def test_nothing_to_talk_to_is_said(tmp_path: Path) -> None:
 def test_a_url_that_is_none_of_a_service_is_said(tmp_path: Path, url: str) -> None:
     with pytest.raises(NoServiceConfigured, match="http://"):
         locate(directory=tmp_path, environment={"COATCHECK_URL": url})
+
+
+@pytest.mark.parametrize(
+    ("url", "write"),
+    [
+        ("http://127.0.0.1:8717/v1", "http://127.0.0.1:8717,"),
+        ("http://127.0.0.1:8717/v1/", "http://127.0.0.1:8717,"),
+        ("https://proxy.test/memory/v1/compactions", "https://proxy.test/memory,"),
+        ("https://named.test/mcp", "https://named.test,"),
+        ("https://named.test/readyz?verbose", "https://named.test,"),
+        ("https://named.test/#top", "https://named.test,"),
+        ("https://ada:word@named.test/v1", "https://named.test,"),
+    ],
+)
+def test_a_url_that_names_a_route_is_told_what_to_write(tmp_path: Path, url: str, write: str) -> None:
+    with pytest.raises(NoServiceConfigured) as refused:
+        locate(directory=tmp_path, environment={"COATCHECK_URL": url})
+
+    assert f"write {write}" in str(refused.value)
+    assert "word" not in str(refused.value)
+
+
+@pytest.mark.parametrize("url", ["https://proxy.test/memory", "https://proxy.test/memory/", "https://proxy.test/v1/memory"])
+def test_a_service_below_a_proxys_path_is_asked_there(tmp_path: Path, url: str) -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        return httpx.Response(200, json={"sessions": [], "next_page_token": None})
+
+    with Coatcheck(url, "key", data_dir=tmp_path, transport=httpx.MockTransport(answer)) as client:
+        client.sessions()
+        client.is_alive()
+        client.mcp_message(b"{}")
+
+    below = url.removeprefix("https://proxy.test").rstrip("/")
+    assert asked == [f"{below}/v1/sessions", f"{below}/livez", f"{below}/mcp"]
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"url": 3}', "\xff"])

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import httpx
 import platformdirs
@@ -24,6 +24,7 @@ RUN_FILE = "run.json"
 KEY_FILE = "local.key"
 _KEY = re.compile(r"[!-~]+")
 _SPACE = re.compile(r"\s")
+_ROUTE = re.compile(r"/+(v1(/(compactions|recall))?|mcp|livez|readyz)/*$")
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
@@ -77,6 +78,10 @@ def locate(
         )
     if not _is_usable(url):
         raise NoServiceConfigured("the service's URL (COATCHECK_URL) has to begin with http:// or https:// and a host")
+    if _has_too_much(url):
+        raise NoServiceConfigured(
+            f"the service's URL (COATCHECK_URL) says too much: write {_without_routes(url)}, to which the client adds the routes"
+        )
     api_key = api_key or configured_key(names)
     if api_key is None and running is not None and _is_usable(running) and _same_place(url, running):
         api_key = local_key(directory)
@@ -111,6 +116,18 @@ def _is_usable(url: str) -> bool:
         )
     except (ValueError, httpx.InvalidURL):
         return False
+
+
+def _has_too_much(url: str) -> bool:
+    """A path may be a proxy's, below which the service is. It ends with no route of the service, and nothing follows it."""
+    parts = urlsplit(url)
+    return bool(parts.query or parts.fragment or _ROUTE.search(parts.path))
+
+
+def _without_routes(url: str) -> str:
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]  # a password is nothing to repeat
+    return urlunsplit((parts.scheme, host, _ROUTE.sub("", parts.path), "", "")).rstrip("/")
 
 
 def _same_place(one: str, other: str) -> bool:

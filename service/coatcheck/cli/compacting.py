@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -37,7 +38,7 @@ def compact(
     """Keep a transcript and print its handoffs.
 
     It is cut into message-safe windows, which are handed in one after the other. The same file again goes on where an
-    interrupted run ended.
+    interrupted run ended. --json prints a list with an answer for each window, also where a later one fails.
 
     Read are the messages of OpenAI chat, OpenAI Responses and Anthropic (a list, an object that holds one as "messages",
     "history" or "input", or one a line), and the logs of Claude Code, Codex, SWE-agent, OpenHands and cline.
@@ -55,11 +56,9 @@ def compact(
         output.warn(f"{which} in no window: {left.reason}")
     wire_format = transcript.format if format == "auto" else format
     name = session or session_name(file)
-    show = _ignore if as_json else _show
-    done, failed = connection.run(lambda client: _hand_in(client, transcript, cut, wire_format, name, visibility, show))
-    if as_json:
-        output.print_json(done)
-    else:
+    with output.json_list() if as_json else nullcontext(_show) as show:
+        done, failed = connection.run(lambda client: _hand_in(client, transcript, cut, wire_format, name, visibility, show))
+    if not as_json:
         _sum_up(done, len(cut.windows))
     if failed or not done:
         raise typer.Exit(1)
@@ -132,10 +131,6 @@ async def _hand_in(
 def _show(answer: CompactionResponse) -> None:
     output.say(answer.handoff.text)
     output.say()
-
-
-def _ignore(answer: CompactionResponse) -> None:
-    """JSON is one document: it is printed at the end."""
 
 
 def _sum_up(done: list[CompactionResponse], windows: int) -> None:

@@ -31,8 +31,21 @@ def failure_text(error: Exception) -> str | None:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     else:
         return None
-    step = NEXT_STEPS.get(type(error).__name__)
+    step = _below_a_path(error) or NEXT_STEPS.get(type(error).__name__)
     return said + (f" ({step})" if step else "") + _further(places, said)
+
+
+def _below_a_path(error: Exception) -> str | None:
+    """For an answer that may be another's: what is wrong with the path may be what was asked for below it, or the path."""
+    from urllib.parse import urlsplit
+
+    from coatcheck_client.discovery import configured_url
+    from coatcheck_client.errors import NotFound, UnexpectedAnswer
+
+    path = urlsplit(configured_url() or "").path.rstrip("/")
+    if not path or not isinstance(error, NotFound | UnexpectedAnswer):
+        return None
+    return f"COATCHECK_URL has the path {path}: nothing is found where the service is not below it"
 
 
 def _further(places: Sequence[tuple[str, str]], said: str) -> str:

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Any, Protocol
@@ -53,7 +53,27 @@ def _open_what_is_closed() -> None:
 
 def print_json(value: Any) -> None:
     """The value as ASCII-escaped JSON, wire models, ids and times included."""
-    print(json.dumps(value, default=_plain, indent=2 if sys.stdout.isatty() else None), flush=True)
+    print(_as_json(value), flush=True)
+
+
+@contextmanager
+def json_list() -> Iterator[Callable[[Any], None]]:
+    """A list of which each value is printed as soon as it is there. What breaks it off once there is one leaves a whole list."""
+    begun = False
+
+    def add(value: Any) -> None:
+        nonlocal begun
+        print("," if begun else "[")
+        begun = True
+        print(_as_json(value), end="", flush=True)
+
+    try:
+        yield add
+    except BaseException:
+        if begun:
+            print("\n]", flush=True)
+        raise
+    print("\n]" if begun else "[]", flush=True)
 
 
 def say(text: str = "") -> None:
@@ -165,6 +185,10 @@ def progress(title: str) -> Iterator[Steps]:
     with Progress(console=Console(stderr=True), transient=True) as drawn:
         task = drawn.add_task(title, total=None)
         yield lambda done: drawn.update(task, completed=done)
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, default=_plain, indent=2 if sys.stdout.isatty() else None)
 
 
 def _plain(value: object) -> object:
