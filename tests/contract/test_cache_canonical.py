@@ -112,6 +112,13 @@ async def test_a_purge_means_what_was_written_by_the_words_it_was_written_with(h
         assert (await http.post("/v1/cache/purge", json=named)).json() == {"purged": 1}
 
 
+async def test_a_purge_by_a_source_that_is_kept_here_means_it_in_any_spelling(http: httpx.AsyncClient) -> None:
+    made = (await http.post("/v1/compactions", json=request("purged"))).json()["manifest_id"]
+    for spelling in (made, made.upper(), f"urn:uuid:{made}"):
+        assert (await store(http, "an answer", sources=source(made)))["stored"]
+        assert (await http.post("/v1/cache/purge", json={"source": spelling})).json() == {"purged": 1}
+
+
 async def test_a_conversation_whose_name_reads_as_an_id_is_purged_by_its_name(http: httpx.AsyncClient) -> None:
     for whose in ("own", "tenant"):
         assert (await store(http, "an answer", session=DIGITS))["stored"]

@@ -171,16 +171,43 @@ async def assert_nothing_left(at: Scene) -> None:
     assert (await at.texts(), await at.points(), await at.projected()) == (0, 0, 0)
 
 
+async def test_work_that_gets_on_at_its_last_attempt_is_not_counted_as_put_aside(at: Scene) -> None:
+    await at.one.post("/v1/compactions", json=BODY)
+    [run] = await at.runs()
+    second, item_id = at.pair.second, uuid7()
+
+    async def owed_anew(tx: WorkerTransaction) -> None:
+        await tx.connection.execute(sa.text("UPDATE projections SET content_version = 'earlier'"))
+        item = await outbox.enqueue(tx, item_id, OutboxKind.UPSERT, run.session_id, manifest_id=run.manifest_id)
+        await tx.connection.execute(
+            sa.text("UPDATE outbox SET attempts = :before WHERE item_id = :item"),
+            {"before": second.parts.settings.outbox_max_attempts - 1, "item": item.item_id},
+        )
+
+    await second.parts.database.work(at.scope, owed_anew)
+    faults.arm("before-upsert=raise@2")
+
+    done = await second.use_cases.reconciler.drain_tenant(at.caller.tenant_id)
+
+    assert (done.failed, done.quarantined) == (1, 0)
+    assert [(kind, error) for kind, _, error in await at.owed()] == [("upsert", None)]
+    await at.assert_agreement()
+
+
+@pytest.mark.parametrize("followed", [True, False], ids=["which the index followed", "which the index is to follow"])
 @pytest.mark.parametrize("point", ["before-upsert", "after-upsert"])
-async def test_readers_that_change_in_a_slice_are_the_readers_of_every_slice(at: Scene, point: str) -> None:
+async def test_readers_that_change_in_a_slice_are_the_readers_of_every_slice(at: Scene, point: str, followed: bool) -> None:
+    """And the index follows once for all the slices that were made for those of before."""
     compacting = asyncio.create_task(at.one.post("/v1/compactions", json=BODY))
     async with standing_in_slice(3, point):
         [run] = await at.runs()
         changed = await at.two.patch(f"/v1/sessions/{run.session_id}", json={"visibility": "public"})
-        await at.reconcile_now("acl")
+        if followed:
+            await at.reconcile_now("acl")
     answer = await compacting
 
     assert (changed.status_code, answer.status_code) == (200, 201)
+    assert [kind for kind, _, _ in await at.owed()] == ["acl"]
     await at.assert_agreement()
     [readers] = {one.acl for one in await at.stored_points()}
     assert "public" in readers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import sqlalchemy as sa
 
@@ -12,7 +12,7 @@ from coatcheck.domain.canonical import sha256_of
 from coatcheck.domain.outbox import OutboxItem, OutboxKind
 from coatcheck.store import outbox, run_leases, runs, sessions
 from coatcheck.store.database import Database, WorkerTransaction
-from coatcheck.store.outbox import ERROR_MAX_CHARS, OutboxStats
+from coatcheck.store.outbox import ERROR_MAX_CHARS, Failed, OutboxStats
 from tests.store.made import store_run, store_session
 from tests.tenants import EPOCH, Tenancy
 
@@ -163,15 +163,15 @@ async def test_work_that_gets_on_counts_its_attempts_anew_and_is_not_put_aside_f
         await database.work(tenant.scope, lambda tx: run_leases.void_leases(tx, AFTER))
     third = {item.manifest_id: item for item in await claim(database, tenant, "a", now=AFTER)}
 
-    async def got_on(tx: WorkerTransaction) -> None:
+    async def got_on(tx: WorkerTransaction) -> dict[UUID | None, Failed | None]:
         await outbox.note_progress(tx, session.session_id, [sha256_of("text")])
-        for item in third.values():
-            await outbox.fail(tx, item, "index-unavailable", AFTER, True)
+        return {item.manifest_id: await outbox.fail(tx, item, "index-unavailable", AFTER, True) for item in third.values()}
 
-    await database.work(tenant.scope, got_on)
+    became = await database.work(tenant.scope, got_on)
     [again] = await claim(database, tenant, "a", now=AFTER)
 
     assert {manifest_id: item.attempts for manifest_id, item in third.items()} == {run.manifest_id: 3, other.manifest_id: 3}
+    assert became == {run.manifest_id: Failed.GIVEN_BACK, other.manifest_id: Failed.PUT_ASIDE}
     assert (again.manifest_id, again.attempts) == (run.manifest_id, 2)
     assert (await database.work(tenant.scope, outbox.stats)).quarantined == 1
 
@@ -290,24 +290,3 @@ async def test_a_sweep_waits_for_its_time_by_whatever_clock(database: Database, 
 
     assert await claim(database, tenant, "b", now=EPOCH - HOURS) == []
     assert [item.item_id for item in await claim(database, tenant, "b", now=due)] == [made.item_id]
-
-
-async def test_of_several_that_say_the_same_one_is_done_and_what_is_held_or_put_aside_stays(
-    database: Database, tenant: Tenancy
-) -> None:
-    session_id, other = uuid4(), uuid4()
-
-    async def enqueued(tx: WorkerTransaction) -> list[OutboxItem]:
-        wanted = [*[(OutboxKind.ACL, session_id)] * 5, (OutboxKind.ACL, other), (OutboxKind.SWEEP, session_id)]
-        return [await outbox.enqueue(tx, uuid4(), kind, session) for kind, session in wanted]
-
-    made = await database.work(tenant.scope, enqueued)
-    bad, mine, held = await claim(database, tenant, "a", 3)
-    await database.work(tenant.scope, lambda tx: outbox.fail(tx, bad, "poison", AFTER, True))
-
-    await database.work(tenant.scope, lambda tx: outbox.forget_same(tx, mine))
-
-    assert await database.work(tenant.scope, lambda tx: outbox.complete(tx, held))
-    left = await claim(database, tenant, "b")
-    assert [item.item_id for item in left] == [made[5].item_id, made[6].item_id]
-    assert (await database.work(tenant.scope, outbox.stats)).quarantined == 1

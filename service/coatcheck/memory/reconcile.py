@@ -31,7 +31,7 @@ from coatcheck.memory.rounds import Rounds
 from coatcheck.ops.faults import reach_async
 from coatcheck.store import entries, outbox, run_leases, runs, sessions
 from coatcheck.store.database import WorkerTransaction
-from coatcheck.store.outbox import OutboxStats
+from coatcheck.store.outbox import Failed, OutboxStats
 
 log = structlog.get_logger(__name__)
 BATCH = 4
@@ -251,9 +251,9 @@ class Reconciler:
         quarantine = item.attempts >= self._parts.settings.outbox_max_attempts and _may_be_put_aside(item)
         backoff_s = min(MAX_BACKOFF_S, self._parts.settings.reconcile_interval_s * 2 ** min(item.attempts - 1, MAX_DOUBLINGS))
         due = self._parts.clock() + timedelta(seconds=backoff_s)
-        await self._parts.database.work(scope, lambda tx: outbox.fail(tx, item, problem, due, quarantine))
+        became = await self._parts.database.work(scope, lambda tx: outbox.fail(tx, item, problem, due, quarantine))
         log.warning("outbox.failed", kind=item.kind.value, item_id=str(item.item_id), attempts=item.attempts, problem=problem)
-        return Reconciled(failed=1, quarantined=int(quarantine))
+        return Reconciled(failed=1, quarantined=int(became is Failed.PUT_ASIDE))
 
 
 def _may_be_put_aside(item: OutboxItem) -> bool:

@@ -51,8 +51,8 @@ async def record(
     await projections.record(tx, [one.row for one in as_seen])
     await outbox.note_progress(tx, session_id, [one.row.segment_sha256 for one in as_seen])
     await owe(tx, new_id, session_id, [one.row.segment_sha256 for one in ours if one not in as_seen])
-    if now.acl != session.acl:  # the index is to follow
-        await outbox.enqueue(tx, new_id(), OutboxKind.ACL, session_id)
+    if now.acl != session.acl:  # the index is to follow, once for all slices that were written meanwhile
+        await outbox.enqueue_unless_waiting(tx, new_id(), OutboxKind.ACL, session_id)
     return held
 
 

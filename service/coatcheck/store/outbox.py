@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +27,16 @@ _COLUMNS = """item_id, tenant_id, kind, session_id, manifest_id, segment_sha256,
 _ENQUEUE = sa.text("""
     INSERT INTO outbox (tenant_id, item_id, kind, session_id, manifest_id, segment_sha256, created_at, next_attempt_at)
     VALUES (:tenant, :item, :kind, :session, :manifest, :sha256, :created_at, :due)
+""")
+
+# What waits for its first attempt is yet to be claimed: whoever claims it sees all that was written before now.
+_ENQUEUE_UNLESS_WAITING = sa.text("""
+    INSERT INTO outbox (tenant_id, item_id, kind, session_id, created_at, next_attempt_at)
+    SELECT :tenant, :item, :kind, :session, :created_at, :due
+     WHERE NOT EXISTS (
+           SELECT FROM outbox
+            WHERE tenant_id = :tenant AND session_id = :session AND kind = :kind AND lease_owner IS NULL
+              AND quarantined_at IS NULL AND next_attempt_at <= :due)
 """)
 
 _ENQUEUE_EVERY_RUN = sa.text("""
@@ -64,6 +75,7 @@ _FAIL = sa.text("""
     UPDATE outbox SET lease_owner = NULL, lease_until = NULL, last_error = :error, next_attempt_at = :next_attempt_at,
                       quarantined_at = CASE WHEN :quarantine AND attempts >= :attempts THEN now() END
      WHERE tenant_id = :tenant AND item_id = :item AND lease_fence = :fence
+    RETURNING quarantined_at IS NOT NULL
 """)
 
 _GIVE_BACK = sa.text("""
@@ -117,6 +129,13 @@ _STATS = sa.text("""
 """)
 
 
+class Failed(StrEnum):
+    """What became of work that failed."""
+
+    GIVEN_BACK = "given-back"
+    PUT_ASIDE = "put-aside"
+
+
 @dataclass(frozen=True, slots=True)
 class OutboxStats:
     """How far the index is behind, for one tenant."""
@@ -154,6 +173,18 @@ async def enqueue(
     return item
 
 
+async def enqueue_unless_waiting(tx: WorkerTransaction, item_id: UUID, kind: OutboxKind, session_id: UUID) -> bool:
+    """Adds work on a whole session, due at once, unless the same waits already for somebody who will see what this one saw.
+
+    Not for who changes what that work reads: it may be claimed, and read, before this transaction commits.
+    """
+    parameters = {
+        "tenant": tx.scope.tenant_id, "item": item_id, "kind": str(kind), "session": session_id, "created_at": utc_now(),
+        "due": AT_ONCE,
+    }  # fmt: skip
+    return (await tx.connection.execute(_ENQUEUE_UNLESS_WAITING, parameters)).rowcount == 1
+
+
 async def enqueue_every_run(tx: WorkerTransaction) -> int:
     """Adds the projection of every acknowledged run that is not outstanding already: for a new generation. Returns how many."""
     result = await tx.connection.execute(_ENQUEUE_EVERY_RUN, {"tenant": tx.scope.tenant_id, "due": AT_ONCE})
@@ -186,13 +217,14 @@ async def complete_erasure(tx: WorkerTransaction, item: OutboxItem) -> None:
     )
 
 
-async def fail(tx: WorkerTransaction, item: OutboxItem, error: str, next_attempt_at: datetime, quarantine: bool) -> bool:
-    """Gives failed work back, or puts it aside with its error, unless it got on at this attempt; False when it was taken over."""
+async def fail(tx: WorkerTransaction, item: OutboxItem, error: str, next_attempt_at: datetime, quarantine: bool) -> Failed | None:
+    """Gives failed work back, or puts it aside with its error, unless it got on at this attempt; None when it was taken over."""
     text = scalar_text(error).replace("\0", "�")[:ERROR_MAX_CHARS]
     parameters = {
         **_held(tx, item), "error": text, "next_attempt_at": next_attempt_at, "quarantine": quarantine, "attempts": item.attempts,
     }  # fmt: skip
-    return (await tx.connection.execute(_FAIL, parameters)).rowcount == 1
+    is_aside: bool | None = await tx.connection.scalar(_FAIL, parameters)
+    return None if is_aside is None else Failed.PUT_ASIDE if is_aside else Failed.GIVEN_BACK
 
 
 async def give_back(tx: WorkerTransaction, items: Sequence[OutboxItem], due: datetime) -> None:
