@@ -261,7 +261,7 @@ async def test_a_tenants_answers_go_with_the_tenant(app: App, http: httpx.AsyncC
     await store(http, "an answer")
 
     async def off_board(tx: WorkerTransaction) -> None:
-        await offboarding.suspend(tx, operator.tenant_id, None)
+        await offboarding.begin(tx, operator.tenant_id, None)
         await offboarding.delete_tenant(tx)
 
     await app.parts.database.work(tenant_scope(operator.tenant_id), off_board)

@@ -22,7 +22,7 @@ from coatcheck.memory.access import owned_session, session_of_owned_run
 from coatcheck.memory.cache_expiry import forget_answers
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.erasing import Eraser
-from coatcheck.memory.receipts import Word
+from coatcheck.memory.receipts import Cause
 from coatcheck.memory.rerender import without_manifest
 from coatcheck.ops.faults import reach_async
 from coatcheck.store import audit, entries, erasures, outbox, runs, sessions, tombstones
@@ -50,7 +50,7 @@ class Forget:
             marked = await sessions.mark_erased(tx, session_id, now)
             if marked is None:
                 raise Erased
-            erasure_id = await mark_session(self._parts, tx, marked, now, Word(context.principal_id, "request"))
+            erasure_id = await mark_session(self._parts, tx, marked, now, Cause(context.principal_id, "request"))
             await audit.record(tx, self._parts.new_id(), context.actor, "session.erase", "session", str(session_id))
             return erasure_id, await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, session_id)
 
@@ -71,7 +71,7 @@ class Forget:
             marked = await runs.mark_erased(tx, manifest_id, now)
             if session is None or marked is None:
                 raise Erased
-            erasure_id = await mark_manifest(self._parts, tx, session, marked, now, Word(context.principal_id, "request"))
+            erasure_id = await mark_manifest(self._parts, tx, session, marked, now, Cause(context.principal_id, "request"))
             await audit.record(tx, self._parts.new_id(), context.actor, "manifest.erase", "manifest", str(manifest_id))
             item = await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, session_id, manifest_id=manifest_id)
             return erasure_id, item
@@ -89,7 +89,7 @@ class Forget:
             raise ErasePending from error
 
 
-async def mark_session(parts: Collaborators, tx: WorkerTransaction, session: Session, now: datetime, word: Word) -> UUID:
+async def mark_session(parts: Collaborators, tx: WorkerTransaction, session: Session, now: datetime, cause: Cause) -> UUID:
     """Tombstones of a session, its runs and its segments: what tells 410 from 404 to those who could read them.
 
     What is derived goes or is marked here too, and all of it is counted. Returns the erasure's id.
@@ -106,11 +106,13 @@ async def mark_session(parts: Collaborators, tx: WorkerTransaction, session: Ses
     ):
         await tombstones.insert(tx, kind, keys, session.session_id, None, session.acl, now)
     return await receipts.begin(
-        parts, tx, "session", session.session_id, word, now, counts, session_id=session.session_id, owner_id=session.owner_id
+        parts, tx, "session", session.session_id, cause, now, counts, session_id=session.session_id, owner_id=session.owner_id
     )
 
 
-async def mark_manifest(parts: Collaborators, tx: WorkerTransaction, session: Session, run: Run, now: datetime, word: Word) -> UUID:
+async def mark_manifest(
+    parts: Collaborators, tx: WorkerTransaction, session: Session, run: Run, now: datetime, cause: Cause
+) -> UUID:
     """Tombstones of one run and of the segments that only it holds; descendants' handoffs are rendered without its lines.
 
     Returns the erasure's id.
@@ -134,7 +136,7 @@ async def mark_manifest(parts: Collaborators, tx: WorkerTransaction, session: Se
         counts["handoff_lines"] += len(other.handoff.lines) - len(rendered.lines)
     await reach_async("inside-erase-mark")
     return await receipts.begin(
-        parts, tx, "manifest", run.manifest_id, word, now, counts, session_id=session.session_id, owner_id=session.owner_id
+        parts, tx, "manifest", run.manifest_id, cause, now, counts, session_id=session.session_id, owner_id=session.owner_id
     )
 
 

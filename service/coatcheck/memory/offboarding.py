@@ -20,7 +20,7 @@ from coatcheck.memory import receipts
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.jobs import Jobs
 from coatcheck.memory.journal import JournalLine
-from coatcheck.memory.receipts import Receipts, Word
+from coatcheck.memory.receipts import Cause, Receipts
 from coatcheck.ops.faults import reach_async
 from coatcheck.store import audit, directory, erasures, offboarding, sessions
 from coatcheck.store.database import WorkerTransaction
@@ -53,9 +53,9 @@ class Offboarding:
             return await Receipts(self._parts).of_target(context, "tenant", tenant_id)
 
         async def mark(tx: WorkerTransaction) -> None:
-            word = Word(context.principal_id, "off-boarding")
-            erasure_id = await receipts.begin(self._parts, tx, "tenant", tenant_id, word, self._parts.clock(), {})
-            if await offboarding.suspend(tx, tenant_id, erasure_id):
+            cause = Cause(context.principal_id, "off-boarding")
+            erasure_id = await receipts.begin(self._parts, tx, "tenant", tenant_id, cause, self._parts.clock(), {})
+            if await offboarding.begin(tx, tenant_id, erasure_id):
                 await audit.record(tx, self._parts.new_id(), context.actor, "tenant.erase", "tenant", str(tenant_id))
 
         await self._parts.database.work(context.tenant_scope, mark)
@@ -69,7 +69,7 @@ class Offboarding:
     async def again(self, tenant_id: UUID) -> None:
         """After a restored backup, which knows the tenant still: its end, on the journal's word."""
         scope = tenant_scope(tenant_id)
-        await self._parts.database.work(scope, lambda tx: offboarding.suspend(tx, tenant_id, None))
+        await self._parts.database.work(scope, lambda tx: offboarding.begin(tx, tenant_id, None))
         await self.finish(tenant_id)
 
     async def finish(self, tenant_id: UUID) -> None:

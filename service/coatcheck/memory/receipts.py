@@ -21,8 +21,8 @@ from coatcheck_client.wire import ErasureOut, ReceiptIn, VerifiedOut
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Word:
-    """On whose word something is erased: a principal's, or the service's own for a reason."""
+class Cause:
+    """Who asked for an erasure, nobody where the service did it by itself, and the reason."""
 
     principal_id: UUID | None
     reason: ErasureReason
@@ -61,7 +61,7 @@ async def begin(
     tx: WorkerTransaction,
     kind: ErasureKind,
     target_id: UUID,
-    word: Word,
+    cause: Cause,
     at: datetime,
     counts: Mapping[str, int],
     *,
@@ -76,8 +76,8 @@ async def begin(
         target_id=target_id,
         session_id=session_id,
         owner_id=owner_id,
-        requested_by=word.principal_id,
-        reason=word.reason,
+        requested_by=cause.principal_id,
+        reason=cause.reason,
         requested_at=at,
         counts=counts,
     )

@@ -9,7 +9,7 @@ from coatcheck.memory.erasing import Eraser
 from coatcheck.memory.forget import mark_manifest, mark_session
 from coatcheck.memory.journal import JournalLine
 from coatcheck.memory.offboarding import Offboarding
-from coatcheck.memory.receipts import Word
+from coatcheck.memory.receipts import Cause
 from coatcheck.memory.startup import unreplayed
 from coatcheck.store import outbox, runs, sessions, tombstones
 from coatcheck.store.database import WorkerTransaction
@@ -41,12 +41,12 @@ class Restore:
         session = await sessions.find_any(tx, line.session_id)
         if line.kind == "session" and session is not None:
             await sessions.mark_erased(tx, line.session_id, line.erased_at)
-            await mark_session(self._parts, tx, session, line.erased_at, Word(None, "restore"))
+            await mark_session(self._parts, tx, session, line.erased_at, Cause(None, "restore"))
             return await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, line.session_id)
         run = await runs.find(tx, line.target_id) if line.kind == "manifest" else None
         if run is not None and session is not None:
             await runs.mark_erased(tx, line.target_id, line.erased_at)
-            await mark_manifest(self._parts, tx, session, run, line.erased_at, Word(None, "restore"))
+            await mark_manifest(self._parts, tx, session, run, line.erased_at, Cause(None, "restore"))
             return await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, line.session_id, manifest_id=line.target_id)
         # The backup is older than what was erased: nothing to erase, and nobody who could have read it.
         await tombstones.insert(tx, line.kind, [str(line.target_id)], line.session_id, None, (), line.erased_at)

@@ -10,7 +10,7 @@ from coatcheck.domain.scopes import TenantScope
 from coatcheck.identity.context import RequestContext
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.forget import mark_session
-from coatcheck.memory.receipts import Word
+from coatcheck.memory.receipts import Cause
 from coatcheck.store import audit, outbox, retention, sessions
 from coatcheck.store.database import WorkerTransaction
 from coatcheck_client.wire import RetentionPolicy
@@ -61,7 +61,7 @@ class Retention:
             marked = await sessions.mark_erased(tx, session_id, now)
             if marked is None:
                 return False
-            await mark_session(self._parts, tx, marked, now, Word(None, "retention"))
+            await mark_session(self._parts, tx, marked, now, Cause(None, "retention"))
             await audit.record(tx, self._parts.new_id(), THE_SERVICE, "session.expire", "session", str(session_id))
             await outbox.enqueue(tx, self._parts.new_id(), OutboxKind.ERASE, session_id)
             return True

@@ -1,4 +1,4 @@
-"""The end of a tenant: suspended with the word, then all of its rows, whatever table they are in, then the tenant."""
+"""The end of a tenant: begun with its status, then all of its rows, whatever table they are in, then the tenant."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coatcheck.store.tables import metadata
 ERASING = "erasing"
 """The status of a tenant whose end has begun: its credentials count no more, and a start goes on with it."""
 
-_SUSPEND = sa.text("""
+_BEGIN = sa.text("""
     UPDATE tenants SET status = 'erasing', erasure_tenant_id = :asked_by, erasure_id = :erasure
      WHERE tenant_id = :gone AND status <> 'erasing'
 """)
@@ -44,10 +44,10 @@ _LOCK_TENANT = sa.text("SELECT FROM tenants WHERE tenant_id = :tenant AND status
 _DELETE_TENANT = sa.text("DELETE FROM tenants WHERE tenant_id = :tenant AND status = 'erasing'")
 
 
-async def suspend(tx: WorkerTransaction, gone: UUID, erasure_id: UUID | None) -> bool:
+async def begin(tx: WorkerTransaction, gone: UUID, erasure_id: UUID | None) -> bool:
     """Ends a tenant's credentials with this commit; remembers whose receipt is to be completed. False when that was done."""
     parameters = {"gone": gone, "asked_by": tx.scope.tenant_id if erasure_id is not None else None, "erasure": erasure_id}
-    return (await tx.connection.execute(_SUSPEND, parameters)).rowcount == 1
+    return (await tx.connection.execute(_BEGIN, parameters)).rowcount == 1
 
 
 async def is_worked_on(tx: WorkerTransaction, now: datetime) -> bool:
