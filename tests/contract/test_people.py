@@ -109,6 +109,10 @@ async def test_T04_nothing_of_another_tenant_can_be_named_in_a_membership(app: A
         answer = await http.post("/v1/admin/memberships", json={"team_id": team_id, "principal_id": principal_id})
         assert answer.status_code == 404, answer.text
     assert (await http.get("/v1/admin/memberships")).json()["memberships"] == []
+    listed = {team: await http.get(f"/v1/admin/memberships?team={team}") for team in (my_team["team_id"], their_team["team_id"])}
+    unknown = await http.get(f"/v1/admin/memberships?team={uuid4()}")
+    assert [answer.status_code for answer in listed.values()] == [200, 404]
+    assert {**listed[their_team["team_id"]].json(), "instance": ""} == {**unknown.json(), "instance": ""}
 
 
 async def test_T12_a_subject_is_one_principals_of_one_issuer(app: App, http: httpx.AsyncClient) -> None:

@@ -91,7 +91,7 @@ async def delete_team(caller: Caller, use_cases: UseCases, team_id: TeamId) -> R
     return no_content()
 
 
-@router.get("/v1/admin/memberships", response_model=MembershipPage, responses=problems())
+@router.get("/v1/admin/memberships", response_model=MembershipPage, responses=problems(NotFound))
 async def list_memberships(
     caller: Caller, use_cases: UseCases, team: OfTeam = None, page_size: PageSize = 50, page_token: PageToken = None
 ) -> Response:

@@ -55,11 +55,15 @@ class Teams:
     async def memberships(
         self, context: RequestContext, team_id: UUID | None, page_size: int, page_token: str | None
     ) -> MembershipPage:
+        """Who belongs to which team, or to this one. Raises NotFound for a team that is not the tenant's."""
         context.require_for_tenant("principals")
 
         async def after(tx: WorkerTransaction, position: str | None, limit: int) -> list[Membership]:
             team, _, principal = (position or "").partition("|")
-            return await teams.memberships(tx, team_id, (UUID(team), UUID(principal)) if position else None, limit)
+            found = await teams.memberships(tx, team_id, (UUID(team), UUID(principal)) if position else None, limit)
+            if not found and team_id is not None and not await teams.lock(tx, team_id):
+                raise NotFound
+            return found
 
         listing = f"memberships {team_id or ''}"
         rows, token = await page_of(
