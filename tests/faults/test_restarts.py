@@ -48,7 +48,7 @@ async def assert_whole(app: App, caller: Caller, dense: str) -> None:
     """Nothing is owed, rows and points agree, and a recall finds the window by the legs there are."""
     scope = tenant_scope(caller.tenant_id)
     for _ in range(500):
-        if not (await app.use_cases.reconciler.stats(scope)).pending and not app.parts.standing.building:
+        if not (await app.use_cases.reconciler.stats(scope)).pending and not app.parts.state.building:
             break
         await asyncio.sleep(0.02)
     report = await Scanner(app.parts).scan(scope, index=True)

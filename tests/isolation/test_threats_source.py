@@ -66,8 +66,8 @@ MAY_REMEMBER = {
     "api.rights.Rights._verified_at", "memory.export_lines.Lines._runs", "memory.transfer._Section.is_over",
     # The service's own, and of nobody.
     "api.gate.Gate.closed_at", "api.gate.Gate.draining", "api.gate.Gate.in_flight", "api.mcp.McpDoor._app",
-    "api.mcp.McpDoor._running", "api.probes.RecentReadiness._last", "memory.erasing.Eraser._parts.standing.erased",
-    "memory.offboarding.Offboarding._parts.standing.erased", "memory.startup.Startup._parts.standing.building",
+    "api.mcp.McpDoor._running", "api.probes.RecentReadiness._last", "memory.erasing.Eraser._parts.state.erased",
+    "memory.offboarding.Offboarding._parts.state.erased", "memory.startup.Startup._parts.state.building",
     # By tenant.
     "memory.limits.Limiter._known[tenant_id].read_at",
 }  # fmt: skip

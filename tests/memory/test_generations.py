@@ -117,7 +117,7 @@ async def recorded(app: App, caller: Caller) -> Counter[int]:
 async def built(app: App) -> None:
     """Returns when the generation serves."""
     async with asyncio.timeout(30):
-        while app.parts.standing.building:  # noqa: ASYNC110
+        while app.parts.state.building:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 
@@ -219,7 +219,7 @@ async def test_the_same_embedder_is_the_same_generation(fresh_database_url: str,
         before = await points(app)
 
     async with serving(fresh_database_url, tmp_path, HashingEmbedder()) as app:
-        assert not app.parts.standing.building
+        assert not app.parts.state.building
         assert await points(app) == before
         assert await findings(app, caller) == {}
 
@@ -234,7 +234,7 @@ async def test_an_embedder_that_changes_again_before_its_generation_is_complete_
         hold.release()
         async with serving(fresh_database_url, tmp_path, HashingEmbedder(), reconcile_interval_s=600) as app:
             await app.use_cases.reconciler.batch(tenant_scope(caller.tenant_id))
-            assert app.parts.standing.building
+            assert app.parts.state.building
             half = await points(app)
 
     async with serving(fresh_database_url, tmp_path, Narrow()) as app:
@@ -277,7 +277,7 @@ async def test_a_start_that_died_while_it_took_the_old_points_out_is_made_good_b
     async with serving(fresh_database_url, tmp_path, HashingEmbedder(), reconcile_interval_s=600) as app:
         await app.use_cases.reconciler.drain_tenant(caller.tenant_id)
         await app.parts.index.delete_generation(1)
-        assert app.parts.standing.building
+        assert app.parts.state.building
 
     async with serving(fresh_database_url, tmp_path, HashingEmbedder()) as app:
         await built(app)

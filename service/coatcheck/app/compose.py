@@ -41,7 +41,7 @@ from coatcheck.identity.tokens import TokenVerifier
 from coatcheck.index.passages import dense_worthy
 from coatcheck.memory import services, startup
 from coatcheck.memory.cache_expiry import CacheExpiry
-from coatcheck.memory.collaborators import Collaborators, Standing
+from coatcheck.memory.collaborators import Collaborators, ServiceState
 from coatcheck.memory.journal import ErasureJournal
 from coatcheck.memory.limits import Limiter, default_limits
 from coatcheck.memory.planning import Planning
@@ -181,7 +181,7 @@ async def composed(on: Foundations, *, alone: bool, owner: str | None = None, re
         background.append(asyncio.create_task(use_cases.housekeeper.run()))
         if settings.embedded and alone:
             background.append(asyncio.create_task(_flush(on, parts)))
-        if parts.standing.building:
+        if parts.state.building:
             background.append(asyncio.create_task(_close_generation(parts, starting)))
         try:
             yield app
@@ -233,7 +233,7 @@ def _parts(on: Foundations, database: Database, owner: str) -> Collaborators:
         generation=on.generation.generation,
         owner=owner,
         outbound=Outbound(Allowance(settings.outbound_allow_private, settings.outbound_allow_loopback)),
-        standing=Standing(building=on.generation.building),
+        state=ServiceState(building=on.generation.building),
     )
 
 
@@ -243,8 +243,8 @@ async def _flush(on: Foundations, parts: Collaborators) -> None:
         await asyncio.sleep(parts.settings.index_flush_interval_s)
         with contextlib.suppress(IndexUnavailable):
             await parts.index.flush()
-            if parts.standing.erased and on.index.vacuum is not None:
-                parts.standing.erased = False
+            if parts.state.erased and on.index.vacuum is not None:
+                parts.state.erased = False
                 await on.index.vacuum()
 
 

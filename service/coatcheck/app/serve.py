@@ -118,7 +118,7 @@ async def _serve(settings: Settings) -> None:
                         signal.signal(sig, handler)
 
             def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-                app.parts.standing.draining = True
+                app.parts.state.draining = True
                 app.gate.drain()
                 last_resort.begin()
                 super().handle_exit(sig, frame)

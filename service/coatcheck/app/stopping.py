@@ -59,7 +59,7 @@ class Shares:
 
 async def finish(app: App) -> None:
     """Closes the gate and lets the work under way finish; what has not by the end of its share is given back."""
-    app.parts.standing.draining = True
+    app.parts.state.draining = True
     app.gate.drain()
     app.use_cases.reconciler.stop()
     compact, answers_s = app.use_cases.compact, _shares(app).answers_s

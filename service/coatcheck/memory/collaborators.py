@@ -35,7 +35,7 @@ class Generation:
 
 
 @dataclass(slots=True)
-class Standing:
+class ServiceState:
     """What changes while the service runs, and no use case may keep to itself."""
 
     building: bool = False
@@ -72,4 +72,4 @@ class Collaborators:
     owner: str
     """Who holds the leases of this process; another start of the same process is another owner."""
     outbound: Outbound
-    standing: Standing = field(default_factory=Standing)
+    state: ServiceState = field(default_factory=ServiceState)

@@ -49,7 +49,7 @@ class Eraser:
         else:
             await self._manifest(scope, item, mac)
         self._parts.metrics.erasures.inc()
-        self._parts.standing.erased = True
+        self._parts.state.erased = True
 
     async def _journal(self, scope: TenantScope, item: OutboxItem) -> str:
         now = self._parts.clock()

@@ -96,7 +96,7 @@ class Offboarding:
         await self._parts.database.work(scope, offboarding.delete_tenant)
         self._parts.limiter.forget(tenant_id)
         self._parts.metrics.erasures.inc()
-        self._parts.standing.erased = True
+        self._parts.state.erased = True
 
     async def _tenant(self, tenant_id: UUID) -> Tenant | None:
         return await self._parts.database.work(tenant_scope(tenant_id), directory.find_tenant)

@@ -46,9 +46,9 @@ class Readiness:
             checks["index"] = "ok"
         except CoatcheckError as error:
             checks["index"] = error.slug
-        checks["drain"] = "draining" if self._parts.standing.draining else "ok"
+        checks["drain"] = "draining" if self._parts.state.draining else "ok"
         checks |= {stage: f"absent: {reason}" for stage, reason in self._parts.absent.items()}
-        checks["generation"] = "building" if self._parts.standing.building else "ok"
+        checks["generation"] = "building" if self._parts.state.building else "ok"
         free_bytes = self._parts.disk.free_bytes()
         checks["disk"] = "low" if free_bytes < self._parts.disk.min_free_bytes else "ok"
         ready = all(checks[name] == "ok" for name in ("postgresql", "index", "drain"))

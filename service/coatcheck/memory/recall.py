@@ -69,7 +69,7 @@ class Recall:
         shown: Spread[Folded] = Spread(context.principal_id, request.top_k)
         shown.add((one.source(context.principal_id), one) for one in ordered)
         hits = await self._hits(context, request, shown.best(), verified, is_reranked=states["rerank"] == "used")
-        if self._parts.standing.building:
+        if self._parts.state.building:
             detail = "The index is being filled anew; not every segment can be found."
             warnings.append(WarningOut(code="index-rebuilding", detail=detail))
         return RecallResponse(hits=hits, rendered=render(hits), legs=states, warnings=warnings)

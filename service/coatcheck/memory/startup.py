@@ -139,7 +139,7 @@ class Startup:
                 await self._parts.database.work(scope, lambda tx: projections.delete_before(tx, number))
             await self._parts.database.directory(lambda tx, older=older: generations.set_status(tx, older, "retired"))  # type: ignore[misc]
         await self._parts.database.directory(lambda tx: generations.set_status(tx, number, "serving"))
-        self._parts.standing.building = False
+        self._parts.state.building = False
         return True
 
     async def _tenants(self) -> list[TenantScope]:
