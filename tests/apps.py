@@ -131,7 +131,7 @@ def client(one: App, caller: Caller | None = None) -> httpx.AsyncClient:
 async def new_tenant(one: App) -> Caller:
     """A tenant with its operator, who may do everything."""
     tenant, key = await create_tenant(one.parts, f"tenant {secrets.token_hex(8)}", EVERYTHING)
-    principal_id = await one.parts.database.work(tenant_scope(tenant.tenant_id), principals.first)
+    principal_id = await one.parts.database.work(tenant_scope(tenant.tenant_id), principals.first_operator)
     assert principal_id is not None
     return Caller(tenant.tenant_id, principal_id, key)
 

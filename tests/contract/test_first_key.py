@@ -150,6 +150,24 @@ async def test_a_start_whose_key_another_one_was_faster_with_leaves_none(fresh_d
         assert not app.directory.pending_key_file.exists()
 
 
+async def test_a_local_key_is_made_anew_for_an_operator_that_is_active(fresh_database_url: str, tmp_path: Path) -> None:
+    async with apps.app(fresh_database_url, tmp_path) as app:
+        await ensure_local_key(app.parts, app.directory)
+        first = app.directory.key_file.read_text("ascii").strip()
+        async with apps.client(app, Caller(UUID(int=1), UUID(int=1), first)) as http:
+            (operator,) = (await http.get("/v1/admin/principals")).json()["principals"]
+            other = (await http.post("/v1/admin/principals", json={"name": "boss", "role": "operator"})).json()["principal_id"]
+            key = (await http.post("/v1/admin/keys", json={"name": "k", "principal_id": other})).json()["key"]
+        async with apps.client(app, Caller(UUID(int=1), UUID(int=1), key)) as http:
+            path = f"/v1/admin/principals/{operator['principal_id']}"
+            assert (await http.patch(path, json={"status": "inactive"})).status_code == 200
+
+        app.directory.key_file.unlink()
+        await ensure_local_key(app.parts, app.directory)
+
+        assert await tenants_seen_with(app, app.directory.key_file.read_text("ascii").strip()) == ["local"]
+
+
 async def test_a_pending_key_that_was_revoked_is_no_key(fresh_database_url: str, tmp_path: Path) -> None:
     async with apps.app(fresh_database_url, tmp_path) as app:
         await breaks_off(app, "after-first-key")

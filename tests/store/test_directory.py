@@ -88,15 +88,29 @@ async def test_principals_have_the_teams_they_joined_and_have_not_left(database:
             await teams.join(tx, principal_id, team_id, EPOCH)
         await teams.leave(tx, principal_id, leaves)
 
-    assert await database.work(tenant.scope, principals.first) is None
     await database.work(tenant.scope, work)
 
     found = await database.work(tenant.scope, lambda tx: principals.find(tx, principal_id))
     assert found is not None
     assert found == Principal(principal_id, "ada", "member", "active", None, None, found.created_at, frozenset({stays}), 4)
-    assert await database.work(tenant.scope, principals.first) == principal_id
     known = await database.work(tenant.scope, lambda tx: principals.existing(tx, [principal_id, uuid4()]))
     assert known == {principal_id}
+
+
+async def test_the_first_operator_is_the_oldest_that_is_one_and_active(database: Database, tenant: Tenancy) -> None:
+    member, left, first, second = (
+        Principal(uuid4(), "somebody", role, status, None, None, EPOCH + timedelta(days=day))
+        for day, (role, status) in enumerate([("member", "active"), ("operator", "inactive"), *[("operator", "active")] * 2])
+    )
+
+    async def add(tx: WorkerTransaction, *who: Principal) -> UUID | None:
+        for one in who:
+            await principals.add(tx, one)
+            await principals.update(tx, one)
+        return await principals.first_operator(tx)
+
+    assert await database.work(tenant.scope, lambda tx: add(tx, member, left)) is None
+    assert await database.work(tenant.scope, lambda tx: add(tx, second, first)) == first.principal_id
 
 
 async def rename(tx: WorkerTransaction, principal_id: UUID) -> None:

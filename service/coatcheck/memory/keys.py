@@ -166,8 +166,8 @@ async def create_tenant(parts: Collaborators, name: str, operations: frozenset[s
 async def add_operators_key(
     parts: Collaborators, tx: WorkerTransaction, fresh: ApiKey, name: str, operations: frozenset[str]
 ) -> None:
-    """A key of the tenant's oldest principal; where there is none, of an operator that is made."""
-    principal_id = await principals.first(tx) or parts.new_id()
+    """A key of the tenant's oldest operator that is active; where there is none, of one that is made."""
+    principal_id = await principals.first_operator(tx) or parts.new_id()
     await principals.insert(tx, principal_id, "operator", "operator")
     await add_key(parts, tx, fresh, name, Grant(principal_id, operations, None, None))
 

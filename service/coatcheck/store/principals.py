@@ -27,8 +27,9 @@ _FIND_BY_SUBJECT = sa.text(f"{_COLUMNS} AND p.issuer = :issuer AND p.subject = :
 
 _PAGE = sa.text(f"{_COLUMNS} AND (CAST(:after AS uuid) IS NULL OR p.principal_id > :after) ORDER BY p.principal_id LIMIT :limit")
 
-_FIRST = sa.text("""
-    SELECT principal_id FROM principals WHERE tenant_id = :tenant ORDER BY created_at, principal_id LIMIT 1
+_FIRST_OPERATOR = sa.text("""
+    SELECT principal_id FROM principals WHERE tenant_id = :tenant AND role = 'operator' AND status = 'active'
+     ORDER BY created_at, principal_id LIMIT 1
 """)
 
 _EXISTING = sa.text("SELECT principal_id FROM principals WHERE tenant_id = :tenant AND principal_id = ANY (:principals)")
@@ -83,9 +84,9 @@ async def page(tx: WorkerTransaction, after: UUID | None, limit: int) -> list[Pr
     return [_principal(row) for row in await tx.connection.execute(_PAGE, parameters)]
 
 
-async def first(tx: WorkerTransaction) -> UUID | None:
-    """The tenant's oldest principal."""
-    principal_id: UUID | None = await tx.connection.scalar(_FIRST, {"tenant": tx.scope.tenant_id})
+async def first_operator(tx: WorkerTransaction) -> UUID | None:
+    """The oldest of the tenant's that is active."""
+    principal_id: UUID | None = await tx.connection.scalar(_FIRST_OPERATOR, {"tenant": tx.scope.tenant_id})
     return principal_id
 
 
