@@ -53,6 +53,7 @@ async def test_a_token_is_its_verifiers_to_judge_and_a_key_never_is(directory: M
     key, signed = directory.add(), token()
 
     assert (await both.authenticate(f"Bearer {signed}")).credential.kind is CredentialKind.TOKEN
+    assert (await both.authenticate(f"Bearer {signed}", Door.MCP)).credential.door is Door.MCP
     assert (await both.authenticate(f"Bearer {key.text}")).credential.kind is CredentialKind.KEY
     assert await _refusal(both, f"Bearer {signed[:-4]}AAAA") == Unauthenticated().detail
     assert directory.asked == [(key.tenant_id, key.key_id)]

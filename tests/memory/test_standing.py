@@ -119,10 +119,12 @@ async def issuer_gone(house: House, tx: WorkerTransaction) -> None:
     await permission.of_issuer(tx, house.issuer)
 
 
-async def another_principal(house: House, tx: WorkerTransaction) -> None:
-    """And the agent's row is that one's."""
-    await principals.add(tx, Principal(UUID(int=8), "other", "operator", "active", None, None, EPOCH))
-    await row("agent", f"principal_id = '{UUID(int=8)}'")(house, tx)
+def somebody_elses(name: str) -> Change:
+    async def change(house: House, tx: WorkerTransaction) -> None:
+        await principals.add(tx, Principal(UUID(int=8), "other", "operator", "active", None, None, EPOCH))
+        await row(name, f"principal_id = '{UUID(int=8)}'")(house, tx)
+
+    return change
 
 
 async def another_team(house: House, tx: WorkerTransaction) -> None:
@@ -149,7 +151,9 @@ LOST_BY: dict[str, tuple[Change, set[str]]] = {
     "the agent loses an operation": (row("agent", "operations = array_remove(operations, 'read')"), {"agent", "helper"}),
     "the agent ends sooner": (row("agent", f"expires_at = '{EPOCH.isoformat()}'"), {"agent", "helper"}),
     "the agent loses its door": (row("agent", "audience = ARRAY['mcp']"), {"agent", "helper"}),
-    "the agent is somebody else's": (another_principal, {"agent", "helper"}),
+    "the key is somebody else's": (somebody_elses("key"), BELOW),
+    "the agent is somebody else's": (somebody_elses("agent"), {"agent", "helper"}),
+    "the helper is somebody else's": (somebody_elses("helper"), {"helper"}),
     "the helper is revoked": (row("helper", "revoked_at = now()"), {"helper"}),
     "the role is a member's": (principal(role="member"), {"key", "token"}),
     "the principal is deactivated": (principal(status="inactive"), EVERYBODY),
@@ -188,6 +192,19 @@ async def test_a_credential_that_ends_while_its_request_lasts_hands_nothing_on(h
     assert await standing(ENDS - timedelta(seconds=1)) == EVERYBODY
     assert await standing(ENDS) == await standing(ENDS + LEEWAY - timedelta(seconds=1)) == {"token"}
     assert await standing(ENDS + LEEWAY) == set()
+
+
+async def test_where_no_revision_rose_nothing_else_is_asked(house: House) -> None:
+    """The key is gone here without one, as nothing that the service does takes it away."""
+    context = await house.let_in("key")
+
+    async def without_a_trace(house: House, tx: WorkerTransaction) -> None:
+        statement = sa.text("DELETE FROM api_keys WHERE tenant_id = :tenant AND key_id = :key")
+        await tx.connection.execute(statement, {"tenant": tx.scope.tenant_id, "key": house.shown["key"].reference})
+
+    await house.do(without_a_trace)
+
+    assert await house.stands(context)
 
 
 async def test_what_is_there_no_more_stands_for_nothing(house: House) -> None:

@@ -65,6 +65,16 @@ GROUPS = {
             "tests/identity/test_credentials.py",
         ),
     ),
+    "standing": Group(
+        ("identity/standing", "memory/standing", "store/credentials"),
+        (
+            "tests/identity/test_authenticate.py",
+            "tests/identity/test_tokens.py",
+            "tests/memory/test_standing.py",
+            "tests/store/test_credentials.py",
+        ),
+    ),
+    "times ahead": Group(("store/ahead",), ("tests/store/test_ahead.py",)),
     "access": Group(("memory/access",), ("tests/memory/test_access.py", "tests/memory/test_new_session.py")),
     "claims": Group(
         ("store/database", "store/permission"),
@@ -107,11 +117,33 @@ EQUIVALENT: dict[tuple[str, str], str] = {
         )
     },
     ("x_new_api_key", "return ApiKey(tenant_id, key_id, secrets.token_urlsafe(None), kind)"): "32 bytes is what the library gives",
-    (
-        "xǁAuthenticatorǁauthenticate",
-        "if (record is None) or not (proven & self._stands(record) & (door in record.doors)):",
-    ): "nothing is looked up for who shows nothing",
+    **{
+        ("xǁAuthenticatorǁauthenticate", line): "without a record nothing is proven, and without a credential there is none"
+        for line in (
+            "if (not proven):",
+            "if record is None and presented is None or not proven:",
+            "if (record is None) or not proven:",
+            "if (presented is None) or not proven:",
+        )
+    },
     ("xǁAuthenticatorǁ_proves", "version = record.key_version if (held) else None"): "what is held is of a record",
+    (
+        "x_find_key",
+        "if not found or found[0][9] is None:  # no tenant; no principal, and so no key",
+    ): "a principal that is there has a role and a status",
+    **{
+        ("x_find_delegation", line): "where there is no delegation, nothing is named so that it hangs on"
+        for line in (
+            "key = await directory.find_key(tx, (top.parent_key_id if top is not None else None))",
+            'speaks = await issuers.speaks_for(tx, (top.parent_issuer if top is not None else None) or "XXXX")',
+            "speaks = await issuers.speaks_for(tx, (top.parent_issuer if top is not None else None))",
+            "if (key is None and not speaks):",
+            "if top is None and rights is None or (key is None and not speaks):",
+            "if (top is None) or (key is None and not speaks):",
+            "if (rights is None) or (key is None and not speaks):",
+        )
+    },
+    ("x__of_role", "if (principal is None):"): "a principal is of a tenant",
     ("xǁRightsǁ__init__", "self._verified_at = None"): "they are verified before anything asks how old they are",
     ("xǁRightsǁ__init__", "self._verified_at = 1.0"): "the same",
     ("xǁRightsǁstill_stand", "if (not (await self.verify()).covers(begun_with)):"): "nobody is at work before they were verified",

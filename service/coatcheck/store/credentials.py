@@ -34,7 +34,7 @@ _FIND: LiteralString = """
 async def find_key(tx: WorkerTransaction, key_id: UUID) -> KeyRecord | None:
     """The key, revoked or not, of a principal that is there."""
     found = await binary.fetch(tx.connection, _FIND, {"tenant": tx.scope.tenant_id, "key": key_id, "nobody": NIL})
-    if not found or found[0][0] is None or found[0][8] is None:
+    if not found or found[0][8] is None:  # no tenant; no principal, and so no key
         return None
     (
         held_id, principal_id, secret_hash, key_version, operations, sessions, expires_at, revoked_at,
