@@ -19,7 +19,7 @@ from tests.folders import open_folder
 
 ROOT = Path(__file__).parents[2]
 WAYS = {
-    "nested loops over indexes": ("hashjoin", "mergejoin", "sort", "hashagg"),
+    "nested loops over indexes": ("hashjoin", "mergejoin", "sort", "hashagg", "material", "memoize"),
     "merged after sorting": ("hashjoin", "nestloop", "hashagg"),
     "hashed from whole tables": ("mergejoin", "nestloop", "indexscan", "indexonlyscan", "bitmapscan"),
 }
