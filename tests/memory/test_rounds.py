@@ -42,7 +42,7 @@ async def test_a_turn_that_does_not_end_keeps_no_other_tenant_from_its_turns(
     await asyncio.sleep(0.05)
     assert not running.done()  # the turn under way ends first
     end.set()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, 20)
 
 
 async def test_a_turn_that_fails_is_that_tenants_alone(database: Database, tenant: Tenancy, other_tenant: Tenancy) -> None:
@@ -60,7 +60,7 @@ async def test_a_turn_that_fails_is_that_tenants_alone(database: Database, tenan
     await until(seen, tenant, 3)
 
     rounds.stop()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, 20)
 
 
 async def test_cancelled_it_cancels_the_turns_and_waits_for_them(database: Database, tenant: Tenancy) -> None:
@@ -101,12 +101,27 @@ async def test_with_nothing_to_do_turns_are_spread_over_the_pause_and_each_tenan
     async with asyncio.timeout(10):
         while len(began[tenant.tenant_id]) < 3 or len(began[other_tenant.tenant_id]) < 3:  # noqa: ASYNC110 - counted above
             await asyncio.sleep(0.01)
-    started = loop.time()
     rounds.stop()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, 20)
 
     (first, second), (third, fourth) = ([times[1], times[2]] for times in (began[tenant.tenant_id], began[other_tenant.tenant_id]))
-    assert abs(first - third) >= 0.9 * pause_s / len(began)
-    assert second - first >= 0.9 * pause_s
-    assert fourth - third >= 0.9 * pause_s
-    assert loop.time() - started < pause_s
+    # A turn may begin late on a busy machine, and the next one in time: all at once they would be apart by next to nothing.
+    assert abs(first - third) >= 0.5 * pause_s / len(began)
+    assert second - first >= 0.5 * pause_s
+    assert fourth - third >= 0.5 * pause_s
+
+
+async def test_whoever_stops_the_rounds_waits_for_no_pause(database: Database, tenant: Tenancy) -> None:
+    seen: dict[UUID, int] = {}
+
+    async def turn(scope: TenantScope) -> bool:
+        seen[scope.tenant_id] = seen.get(scope.tenant_id, 0) + 1
+        return False
+
+    rounds = Rounds(database, nothing, turn, 600)
+    running = asyncio.create_task(rounds.run())
+    await until(seen, tenant, 1)
+
+    rounds.stop()
+
+    await asyncio.wait_for(running, 20)

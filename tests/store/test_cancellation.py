@@ -144,16 +144,17 @@ async def test_a_cancelled_write_is_there_whole_or_not_at_all_and_the_next_one_g
 
 async def test_those_who_wait_for_a_connection_can_be_cancelled_without_losing_it(observed: Observed) -> None:
     scope = observed.tenant.scope
-    release = asyncio.Event()
+    all_taken, release = asyncio.Barrier(POOL_SIZE + 1), asyncio.Event()
 
     async def hold(tx: WorkerTransaction) -> None:
+        await all_taken.wait()
         await release.wait()
 
     async def quick(tx: WorkerTransaction) -> None:
         await tx.connection.scalar(sa.text("SELECT 1"))
 
     holding = [asyncio.create_task(observed.database.work(scope, hold)) for _ in range(POOL_SIZE)]
-    await asyncio.sleep(0.05)
+    await all_taken.wait()
     waiting = [asyncio.create_task(observed.database.work(scope, quick)) for _ in range(10)]
     await asyncio.sleep(0.01)
     for task in waiting[::2]:
