@@ -19,7 +19,7 @@ from coatcheck.identity.doors import Door
 from coatcheck.identity.operations import MEMBER, OPERATOR
 from coatcheck.identity.standing import context_of
 from coatcheck.memory.standing import require_standing, require_standing_alone
-from coatcheck.store import credentials, delegations, directory, issuers, permission, principals, teams
+from coatcheck.store import credentials, delegations, directory, issuers, offboarding, permission, principals, teams
 from coatcheck.store.database import Database, WorkerTransaction
 from coatcheck.store.delegations import DelegationRow
 from coatcheck.store.directory import ApiKeyRow
@@ -165,6 +165,7 @@ LOST_BY: dict[str, tuple[Change, set[str]]] = {
     ),
     "the issuer is gone": (issuer_gone, {"token", "token's agent"}),
     "the tenant is suspended": (suspended, EVERYBODY),
+    "the tenant's end has begun": (lambda house, tx: offboarding.begin(tx, tx.scope.tenant_id, None), EVERYBODY),
     "another name": (principal(name="another"), set()),
     "another team": (another_team, set()),
     "the key reaches every session": (row("key", "sessions = NULL, expires_at = NULL"), set()),
