@@ -13,6 +13,7 @@ from coatcheck.identity.operations import EVERYTHING
 from tests import apps
 from tests.api.operations import EVERY_OPERATION, EXPORTED
 from tests.apps import Caller
+from tests.contract.working import job
 from tests.windows import request, window
 
 
@@ -224,3 +225,16 @@ async def test_an_export_that_is_refused_and_an_import_of_nothing_are_no_deeds(h
 
     assert (refused.status_code, empty.status_code) == (404, 200)
     assert await records(http) == []
+
+
+async def test_of_a_session_only_what_changed_is_told_and_a_scan_is_no_deed(
+    app: App, http: httpx.AsyncClient, operator: Caller
+) -> None:
+    made = (await http.post("/v1/compactions", json=request("shared"))).json()["session_id"]
+    colleague = str((await apps.new_principal(app, operator.tenant_id)).principal_id)
+
+    await http.patch(f"/v1/sessions/{made}", json={"participants": [colleague], "visibility": "conversation"})
+    await http.patch(f"/v1/sessions/{made}", json={"participants": [colleague], "visibility": "public"})
+    await job(http, "scan")
+
+    assert [record["action"] for record in await records(http)] == ["session.visibility.public", "session.participants"]

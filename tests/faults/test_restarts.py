@@ -141,6 +141,27 @@ async def test_a_recovery_that_was_interrupted_is_finished_by_the_next_start(fre
         await assert_whole(app, caller, "used")
 
 
+async def test_a_recovery_that_was_interrupted_leaves_no_point_that_no_row_tells_of(
+    postgres: Postgres, fresh_database_url: str, tmp_path: Path
+) -> None:
+    """Of a session that has lost all its own: its rows go, and without any it is not looked at again."""
+    async with started(fresh_database_url, tmp_path) as app:
+        caller = await handed_in(app)
+        damage = Damage(postgres, fresh_database_url, app, caller.tenant_id)
+        own = await damage.points()
+        damage.plant(own[0], uuid4(), exact_sha256="0" * 64)
+        for point in own:
+            damage.remove(point)
+    faults.arm("inside-recovery=raise@1")
+    with pytest.raises(faults.InjectedFault):
+        async with started(fresh_database_url, tmp_path, was_clean=False):
+            pass
+    faults.disarm()
+
+    async with started(fresh_database_url, tmp_path, was_clean=False) as app:
+        await assert_whole(app, caller, "used")
+
+
 async def test_a_generation_that_was_opened_and_not_filled_is_filled_by_the_next_start(
     fresh_database_url: str, tmp_path: Path
 ) -> None:
