@@ -60,9 +60,8 @@ def test_a_context_cannot_be_changed() -> None:
 def test_an_operation_that_is_not_granted_is_forbidden() -> None:
     caller = context(operations=frozenset({"read"}))
 
-    caller.require("read")
     caller.require(Operation.READ)
-    for operation in ("recall", Operation.ERASE, "", "*"):
+    for operation in set(Operation) - {Operation.READ}:
         with pytest.raises(Forbidden):
             caller.require(operation)
 
@@ -85,10 +84,10 @@ def test_a_credential_kept_to_sessions_reaches_those_alone() -> None:
 
 
 def test_a_credential_kept_to_sessions_does_nothing_for_the_tenant_as_a_whole() -> None:
-    context(operations=EVERYTHING).require_for_tenant("scan")
+    context(operations=EVERYTHING).require_for_tenant(Operation.SCAN)
     for caller in (context(operations=EVERYTHING, sessions=frozenset({UUID(int=6)})), context(operations=frozenset({"read"}))):
         with pytest.raises(Forbidden):
-            caller.require_for_tenant("scan")
+            caller.require_for_tenant(Operation.SCAN)
 
 
 def test_a_context_covers_another_when_nothing_was_taken_away() -> None:

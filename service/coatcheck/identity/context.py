@@ -11,7 +11,7 @@ from coatcheck.domain.actors import Actor
 from coatcheck.domain.errors import Forbidden
 from coatcheck.domain.scopes import PUBLIC, Scope, TenantScope, principal_key, team_key
 from coatcheck.identity.doors import Door
-from coatcheck.identity.operations import OPERATORS_CORE
+from coatcheck.identity.operations import OPERATORS_CORE, Operation
 
 LEEWAY = timedelta(seconds=30)
 """How far an issuer's clock and this one's may be apart."""
@@ -83,12 +83,12 @@ class RequestContext:
         """Whether the credential grants all that an operator's is made of; no delegate's does."""
         return self.operations >= OPERATORS_CORE
 
-    def require(self, operation: str) -> None:
+    def require(self, operation: Operation) -> None:
         """Raises Forbidden unless the credential grants the operation."""
         if operation not in self.operations:
             raise Forbidden(f"The credential does not grant the operation {operation}.")
 
-    def require_for_tenant(self, operation: str) -> None:
+    def require_for_tenant(self, operation: Operation) -> None:
         """As ``require``, for what concerns the tenant as a whole: not for a credential that is kept to some sessions."""
         self.require(operation)
         if self.sessions is not None:

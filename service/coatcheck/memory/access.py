@@ -9,6 +9,7 @@ from coatcheck.domain.errors import Erased, FieldError, Forbidden, InvalidReques
 from coatcheck.domain.runs import Run
 from coatcheck.domain.sessions import Session, Visibility
 from coatcheck.identity.context import RequestContext
+from coatcheck.identity.operations import Operation
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.store import runs, sessions, tombstones
 from coatcheck.store.database import Database, ReadTransaction
@@ -85,7 +86,7 @@ async def session_of_owned_run(context: RequestContext, database: Database, mani
 def require_visibility(context: RequestContext, visibility: Visibility) -> None:
     """Raises Forbidden where the caller may not give a session this visibility."""
     if visibility.kind == "public":
-        context.require("publish")
+        context.require(Operation.PUBLISH)
     if visibility.team_id is not None and visibility.team_id not in context.teams:
         raise Forbidden("You are not a member of that team.")
 

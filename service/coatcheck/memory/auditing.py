@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from coatcheck.identity.context import RequestContext
+from coatcheck.identity.operations import Operation
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.pages import page_of
 from coatcheck.store import audit
@@ -30,7 +31,7 @@ class Audit:
         page_token: str | None,
     ) -> AuditPage:
         """What was done: by one principal, of one action or kind of them, from a time on, where given."""
-        context.require_for_tenant("audit")
+        context.require_for_tenant(Operation.AUDIT)
         wanted = Wanted(principal_id, action, since)
 
         async def before(tx: WorkerTransaction, position: str | None, limit: int) -> list[AuditRow]:

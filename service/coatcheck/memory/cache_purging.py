@@ -9,6 +9,7 @@ from coatcheck.domain.response_cache import Fingerprint
 from coatcheck.identity.cache_scopes import conversation_tag, source_tags
 from coatcheck.identity.context import RequestContext
 from coatcheck.identity.fingerprints import Fingerprints
+from coatcheck.identity.operations import Operation
 from coatcheck.memory.access import find_session
 from coatcheck.memory.cache_circumstances import spellings
 from coatcheck.memory.collaborators import Collaborators
@@ -25,7 +26,7 @@ class CachePurging:
 
     async def __call__(self, context: RequestContext, asked: CachePurge) -> CachePurgeOut:
         """Raises Forbidden, InvalidRequest, and NotFound or Erased for a session's id."""
-        context.require("cache")
+        context.require(Operation.CACHE)
         writer = self._writer(context, asked)
         conversation, source = await self._conversation(context, asked.session, asked.whose), self._source(context, asked.source)
 
@@ -40,9 +41,9 @@ class CachePurging:
 
     async def stats(self, context: RequestContext, of_tenant: bool) -> CacheStatsOut:
         """Of a credential that is kept to some sessions: theirs. Raises Forbidden."""
-        context.require("cache")
+        context.require(Operation.CACHE)
         if of_tenant:
-            context.require_for_tenant("cache")
+            context.require_for_tenant(Operation.CACHE)
             if not context.is_operator:
                 raise Forbidden("Only an operator sees what others have stored.")
         writer, now, within = None if of_tenant else context.principal_id, self._parts.clock(), context.sessions
@@ -65,7 +66,7 @@ class CachePurging:
             if context.sessions is not None and asked.session is None:
                 raise Forbidden("The credential is kept to some sessions: name one of them.")
             return context.principal_id
-        context.require_for_tenant("cache")
+        context.require_for_tenant(Operation.CACHE)
         if not context.is_operator:
             raise Forbidden("Only an operator purges what others have stored.")
         return asked.principal_id

@@ -39,6 +39,7 @@ from coatcheck.domain.runs import Lease, Run, RunStatus
 from coatcheck.domain.sessions import Session, Visibility
 from coatcheck.formats import detect, get
 from coatcheck.identity.context import RequestContext
+from coatcheck.identity.operations import Operation
 from coatcheck.memory.access import find_session, new_session, require_visibility, require_writer, run_by_id, was_erased
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.earlier import earlier_handoffs
@@ -105,7 +106,7 @@ class Compact:
 
     async def __call__(self, context: RequestContext, command: CompactionCommand) -> Compacted:
         """Raises what contract.md lists for compactions; nothing is stored by a request that is refused."""
-        context.require("compact")
+        context.require(Operation.COMPACT)
         await self._parts.limiter.require_embedding(context.tenant_scope)
         asked = self._ask(context, command)
         flight = _flight(asked)

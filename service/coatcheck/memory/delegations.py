@@ -36,7 +36,7 @@ class Delegations:
 
     async def page(self, context: RequestContext, page_size: int, page_token: str | None) -> DelegationPage:
         """The principal's own; a delegate sees only what it has made itself, directly or not."""
-        context.require("delegate")
+        context.require(Operation.DELEGATE)
         parent_id = _own_delegation(context)
 
         async def after(tx: WorkerTransaction, position: str | None, limit: int) -> list[DelegationRow]:
@@ -49,7 +49,7 @@ class Delegations:
 
     async def create(self, context: RequestContext, asked: DelegationCreate) -> DelegationOut:
         """Raises Forbidden for anything that the caller's own credential does not hold, InvalidRequest."""
-        context.require("delegate")
+        context.require(Operation.DELEGATE)
         operations = frozenset(asked.operations)
         if operations - EVERYTHING:
             raise InvalidRequest(f"An operation is not known; a delegate may be given {', '.join(sorted(DELEGABLE))}.")
@@ -100,7 +100,7 @@ class Delegations:
 
     async def revoke(self, context: RequestContext, delegation_id: UUID) -> None:
         """Effective with the next request, for all below it as well. An operator revokes anybody's. Raises NotFound."""
-        context.require("delegate")
+        context.require(Operation.DELEGATE)
 
         async def work(tx: WorkerTransaction) -> None:
             chain = await delegations.chain(tx, delegation_id)

@@ -17,6 +17,7 @@ from coatcheck.domain.outbox import OutboxItem, OutboxKind
 from coatcheck.domain.runs import Run
 from coatcheck.domain.sessions import Session
 from coatcheck.identity.context import RequestContext
+from coatcheck.identity.operations import Operation
 from coatcheck.memory import receipts
 from coatcheck.memory.access import owned_session, session_of_owned_run
 from coatcheck.memory.cache_expiry import forget_answers
@@ -41,7 +42,7 @@ class Forget:
 
         Raises ErasePending when the rest follows by itself, NotFound, Erased, Forbidden.
         """
-        context.require("erase")
+        context.require(Operation.ERASE)
         await owned_session(context, self._parts.database, session_id)
 
         async def mark(tx: WorkerTransaction) -> tuple[UUID, OutboxItem]:
@@ -61,7 +62,7 @@ class Forget:
 
     async def manifest(self, context: RequestContext, manifest_id: UUID) -> UUID:
         """As ``session``, for one run: what other runs of its session hold too stays theirs."""
-        context.require("erase")
+        context.require(Operation.ERASE)
         session_id = await session_of_owned_run(context, self._parts.database, manifest_id)
 
         async def mark(tx: WorkerTransaction) -> tuple[UUID, OutboxItem]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from coatcheck.domain.errors import FieldError, InvalidRequest, NotFound, OutboundRefused
 from coatcheck.identity.context import RequestContext
+from coatcheck.identity.operations import Operation
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.standing import require_standing_alone
@@ -21,7 +22,7 @@ class Issuers:
 
     async def page(self, context: RequestContext, page_size: int, page_token: str | None) -> IssuerPage:
         """All of the installation, by name."""
-        context.require_for_tenant("tenants")
+        context.require_for_tenant(Operation.TENANTS)
         cursor = self._parts.keyring.cursor(context.tenant_id)
         after = cursor.open("issuers", str(context.tenant_id), page_token) if page_token else None
         rows = await self._parts.database.directory(lambda tx: issuers.page(tx, after, page_size + 1))
@@ -31,7 +32,7 @@ class Issuers:
 
     async def create(self, context: RequestContext, asked: IssuerCreate) -> IssuerOut:
         """Raises InvalidRequest for an issuer that is taken or an address that is never fetched from, NotFound for the tenant."""
-        context.require_for_tenant("tenants")
+        context.require_for_tenant(Operation.TENANTS)
         try:
             self._parts.outbound.check(asked.jwks_uri)
         except OutboundRefused as error:
@@ -53,7 +54,7 @@ class Issuers:
 
     async def delete(self, context: RequestContext, issuer: str) -> None:
         """Its tokens, and the delegates that they made, count no more from the next request on. Raises NotFound."""
-        context.require_for_tenant("tenants")
+        context.require_for_tenant(Operation.TENANTS)
         found = await self._parts.database.directory(lambda tx: issuers.find(tx, issuer))
         if found is None:
             raise NotFound

@@ -15,6 +15,7 @@ import structlog
 
 from coatcheck.domain.errors import CoatcheckError, NotFound, Overloaded
 from coatcheck.identity.context import RequestContext
+from coatcheck.identity.operations import Operation
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.findings import Finding, ScanReport
 from coatcheck.memory.integrity import Scanner
@@ -27,7 +28,12 @@ from coatcheck_client.wire import FindingOut, JobOut
 
 log = structlog.get_logger(__name__)
 JobKind = Literal["scan", "repair", "reconcile", "redact-rescan"]
-OPERATIONS: dict[JobKind, str] = {"scan": "scan", "repair": "repair", "reconcile": "reconcile", "redact-rescan": "redact"}
+OPERATIONS: dict[JobKind, Operation] = {
+    "scan": Operation.SCAN,
+    "repair": Operation.REPAIR,
+    "reconcile": Operation.RECONCILE,
+    "redact-rescan": Operation.REDACT,
+}
 MAX_JOBS = 50
 """Jobs remembered for one tenant; its oldest that has ended goes first."""
 

@@ -39,7 +39,7 @@ class Keys:
 
     async def page(self, context: RequestContext, page_size: int, page_token: str | None) -> KeyPage:
         """An operator sees its tenant's keys, anybody else its principal's; of these only those kept to the caller's sessions."""
-        context.require("keys")
+        context.require(Operation.KEYS)
         cursor = self._parts.keyring.cursor(context.tenant_id)
         after = UUID(cursor.open("keys", str(context.tenant_id), page_token)) if page_token else None
         rows = await self._parts.database.work(
@@ -51,7 +51,7 @@ class Keys:
 
     async def create(self, context: RequestContext, asked: KeyCreate) -> KeyOut:
         """A key never grants what its maker does not hold, nor more than its holder's role. Raises Forbidden, InvalidRequest."""
-        context.require("keys")
+        context.require(Operation.KEYS)
         operations = frozenset(asked.operations) if asked.operations is not None else context.operations
         if operations - EVERYTHING:
             raise InvalidRequest(f"An operation is not known; there are {', '.join(sorted(EVERYTHING))}.")
@@ -81,7 +81,7 @@ class Keys:
 
     async def revoke(self, context: RequestContext, key_id: UUID) -> KeyOut:
         """Effective with the next request. Revoking a revoked key changes nothing. Raises NotFound, Forbidden."""
-        context.require("keys")
+        context.require(Operation.KEYS)
 
         async def work(tx: WorkerTransaction) -> ApiKeyRow:
             _require_rights_of(context, await _in_reach(context, tx, key_id))
@@ -98,7 +98,7 @@ class Keys:
 
         Raises NotFound, and Forbidden for a key that the caller could not make.
         """
-        context.require("keys")
+        context.require(Operation.KEYS)
         fresh = new_api_key(context.tenant_id, self._parts.new_id())
 
         async def work(tx: WorkerTransaction) -> ApiKeyRow:
@@ -137,13 +137,13 @@ class Tenants:
         self._parts = parts
 
     async def page(self, context: RequestContext) -> TenantPage:
-        context.require_for_tenant("tenants")
+        context.require_for_tenant(Operation.TENANTS)
         tenants = await self._parts.database.directory(directory.tenants)
         return TenantPage(tenants=[_tenant_out(tenant) for tenant in tenants])
 
     async def create(self, context: RequestContext, asked: TenantCreate) -> TenantOut:
         """A tenant with its first operator and that operator's key."""
-        context.require_for_tenant("tenants")
+        context.require_for_tenant(Operation.TENANTS)
         await self._parts.database.work(context.tenant_scope, lambda tx: require_standing_alone(tx, context, self._parts.clock))
         tenant, key = await create_tenant(self._parts, asked.name, OPERATOR)
         await self._parts.database.work(

@@ -15,6 +15,7 @@ from uuid import UUID
 from coatcheck.domain.errors import ErasePending, Forbidden, IndexUnavailable, StoreUnavailable
 from coatcheck.domain.scopes import TenantScope
 from coatcheck.identity.context import RequestContext
+from coatcheck.identity.operations import Operation
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory import receipts
 from coatcheck.memory.collaborators import Collaborators
@@ -45,7 +46,7 @@ class Offboarding:
 
         Raises ErasePending when the rest follows by itself, NotFound, and Forbidden for the caller's own tenant.
         """
-        context.require_for_tenant("tenants")
+        context.require_for_tenant(Operation.TENANTS)
         if tenant_id == context.tenant_id:
             raise Forbidden("A tenant is off-boarded with another tenant's key, never with its own.")
         tenant = await self._tenant(tenant_id)

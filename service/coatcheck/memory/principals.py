@@ -8,7 +8,7 @@ from uuid import UUID
 
 from coatcheck.domain.errors import FieldError, Forbidden, InvalidRequest, NotFound
 from coatcheck.identity.context import RequestContext
-from coatcheck.identity.operations import Role
+from coatcheck.identity.operations import Operation, Role
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.pages import page_of
 from coatcheck.memory.standing import require_standing_alone
@@ -27,7 +27,7 @@ class Principals:
         self._parts = parts
 
     async def page(self, context: RequestContext, page_size: int, page_token: str | None) -> PrincipalPage:
-        context.require_for_tenant("principals")
+        context.require_for_tenant(Operation.PRINCIPALS)
 
         async def after(tx: WorkerTransaction, position: str | None, limit: int) -> list[Principal]:
             return await principals.page(tx, UUID(position) if position else None, limit)
@@ -38,7 +38,7 @@ class Principals:
         return PrincipalPage(principals=[_out(row) for row in rows], next_page_token=token)
 
     async def one(self, context: RequestContext, principal_id: UUID) -> PrincipalOut:
-        context.require_for_tenant("principals")
+        context.require_for_tenant(Operation.PRINCIPALS)
         found = await self._parts.database.work(context.tenant_scope, lambda tx: principals.find(tx, principal_id))
         if found is None:
             raise NotFound
@@ -46,7 +46,7 @@ class Principals:
 
     async def create(self, context: RequestContext, asked: PrincipalCreate) -> PrincipalOut:
         """Raises Forbidden for a role whose rights the caller does not hold, InvalidRequest for a subject that is taken."""
-        context.require_for_tenant("principals")
+        context.require_for_tenant(Operation.PRINCIPALS)
         _check_identity(asked.issuer, asked.subject)
         made = Principal(
             self._parts.new_id(), asked.name, asked.role, "active", asked.issuer, asked.subject, self._parts.clock()
@@ -66,7 +66,7 @@ class Principals:
 
     async def patch(self, context: RequestContext, principal_id: UUID, patch: PrincipalPatch) -> PrincipalOut:
         """Raises NotFound, Forbidden (as ``create``, and for ending one's own rights), InvalidRequest."""
-        context.require_for_tenant("principals")
+        context.require_for_tenant(Operation.PRINCIPALS)
         asked = patch.model_dump(exclude_unset=True)
         for name in ("name", "role", "status"):
             if asked.get(name, "") is None:

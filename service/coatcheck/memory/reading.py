@@ -13,6 +13,7 @@ from coatcheck.domain.entries import Entry
 from coatcheck.domain.errors import Erased, InvalidRequest, NotFound
 from coatcheck.domain.runs import Run
 from coatcheck.identity.context import RequestContext
+from coatcheck.identity.operations import Operation
 from coatcheck.memory.access import run_by_id, was_erased
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.presenting import Presenter
@@ -35,14 +36,14 @@ class Reading:
         self._presenter = presenter
 
     async def manifest(self, context: RequestContext, manifest_id: UUID) -> ManifestOut:
-        context.require("read")
+        context.require(Operation.READ)
         run, session = await self._parts.database.read(context.scope, lambda tx: run_by_id(context, tx, manifest_id))
         return manifest_response(await self._presenter.run(context, run), session.name)
 
     async def entries(
         self, context: RequestContext, manifest_id: UUID, page_size: int, page_token: str | None, with_text: bool
     ) -> EntryPage:
-        context.require("read")
+        context.require(Operation.READ)
         cursor = self._parts.keyring.cursor(context.tenant_id)
         after = int(cursor.open("entries", str(manifest_id), page_token)) if page_token else -1
 
@@ -66,7 +67,7 @@ class Reading:
 
     async def window(self, context: RequestContext, manifest_id: UUID) -> WindowOut:
         """The redacted window rebuilt; text that the run dropped is marked, an erased handoff too."""
-        context.require("read")
+        context.require(Operation.READ)
         run, rows, texts = await self._parts.database.read(context.scope, lambda tx: self._window(context, tx, manifest_id))
         shown: dict[str, str] = dict(texts.blobs)
         shown |= {sha: decode(row.segment.raw) for sha, row in texts.stored.items() if row.is_whole}
@@ -78,7 +79,7 @@ class Reading:
 
     async def segment(self, context: RequestContext, digits: str) -> SegmentOut:
         """By the whole hash, or by 12 or more of its first digits where they name one segment of all the caller may read."""
-        context.require("read")
+        context.require(Operation.READ)
         digits = digits.lower()
         if not _HEX.fullmatch(digits) or not MIN_PREFIX_DIGITS <= len(digits) <= SHA256_DIGITS:
             raise NotFound

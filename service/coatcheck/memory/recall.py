@@ -12,6 +12,7 @@ from coatcheck.domain.errors import CoatcheckError, NotFound, Overloaded, StageU
 from coatcheck.domain.passages import IndexHit, RecallFilter
 from coatcheck.domain.ports import RerankWorker
 from coatcheck.identity.context import RequestContext
+from coatcheck.identity.operations import Operation
 from coatcheck.index.lexical import analyse_query
 from coatcheck.memory.access import find_session
 from coatcheck.memory.collaborators import Collaborators
@@ -50,7 +51,7 @@ class Recall:
         The caller ends it at its deadline; a reranker gets no more than half of what is left by then.
         """
         ends_at = time.monotonic() + deadline_s
-        context.require("recall")
+        context.require(Operation.RECALL)
         await self._parts.limiter.require_embedding(context.tenant_scope)
         async with self._parts.working.of(context.tenant_id):
             return await self._recall(context, request, ends_at)

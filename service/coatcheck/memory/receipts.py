@@ -14,6 +14,7 @@ from uuid import UUID
 from coatcheck.domain.erasures import Erasure, ErasureKind, ErasureReason
 from coatcheck.domain.errors import NotFound
 from coatcheck.identity.context import RequestContext
+from coatcheck.identity.operations import Operation
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.store import erasures
 from coatcheck.store.database import WorkerTransaction
@@ -36,19 +37,19 @@ class Receipts:
 
     async def one(self, context: RequestContext, erasure_id: UUID) -> ErasureOut:
         """Raises NotFound, also for one whose subject the caller could not have erased."""
-        context.require("erase")
+        context.require(Operation.ERASE)
         found = await self._parts.database.work(context.tenant_scope, lambda tx: erasures.find(tx, erasure_id))
         return _out(_readable(context, found))
 
     async def of_target(self, context: RequestContext, kind: ErasureKind, target_id: UUID) -> ErasureOut:
         """As ``one``, by what was erased."""
-        context.require("erase")
+        context.require(Operation.ERASE)
         found = await self._parts.database.work(context.tenant_scope, lambda tx: erasures.of_target(tx, kind, target_id))
         return _out(_readable(context, found))
 
     async def verify(self, context: RequestContext, receipt: ReceiptIn) -> VerifiedOut:
         """Whether the service wrote this receipt, every field of it, for the caller's tenant. Asks no table."""
-        context.require("erase")
+        context.require(Operation.ERASE)
         claimed = _of_wire(receipt)
         held = claimed.key_version is not None and self._parts.keyring.has_version(claimed.key_version)
         if claimed.tag is None or claimed.tenant_id != context.tenant_id or not held:

@@ -21,6 +21,7 @@ from coatcheck.domain.response_cache import CacheEntry, CacheScope, Dimension, P
 from coatcheck.identity.cache_scopes import cache_scope, require_sharing
 from coatcheck.identity.context import RequestContext
 from coatcheck.identity.fingerprints import Fingerprints
+from coatcheck.identity.operations import Operation
 from coatcheck.memory.cache_circumstances import looked_up, stated_alone
 from coatcheck.memory.cache_matching import Matcher
 from coatcheck.memory.collaborators import Collaborators
@@ -63,7 +64,7 @@ class ResponseCache:
 
     async def lookup(self, context: RequestContext, asked: CacheLookup) -> CacheLookupOut:
         """Raises Forbidden, and NotFound or Erased for a session's id; whatever else is wrong bypasses the cache."""
-        context.require("cache")
+        context.require(Operation.CACHE)
         sharing = Sharing.parse(asked.sharing)
         require_sharing(context, sharing)
         if not self._parts.settings.response_cache:
@@ -76,11 +77,11 @@ class ResponseCache:
 
     async def store(self, context: RequestContext, asked: CacheStore) -> CacheStoreOut:
         """Raises Forbidden, and NotFound or Erased for a session's id; whatever else is wrong keeps nothing."""
-        context.require("cache")
+        context.require(Operation.CACHE)
         sharing = Sharing.parse(asked.sharing)
         require_sharing(context, sharing)
         if not sharing.is_private:
-            context.require("cache:publish")
+            context.require(Operation.CACHE_PUBLISH)
         if not self._parts.settings.response_cache:
             return _not_stored(OFF)
         try:

@@ -8,6 +8,7 @@ from coatcheck.domain.actors import THE_SERVICE
 from coatcheck.domain.outbox import OutboxKind
 from coatcheck.domain.scopes import TenantScope
 from coatcheck.identity.context import RequestContext
+from coatcheck.identity.operations import Operation
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.forget import mark_session
 from coatcheck.memory.receipts import Cause
@@ -26,12 +27,12 @@ class Retention:
         self._parts = parts
 
     async def policy(self, context: RequestContext) -> RetentionPolicy:
-        context.require_for_tenant("retention")
+        context.require_for_tenant(Operation.RETENTION)
         return RetentionPolicy(**await self._parts.database.work(context.tenant_scope, retention.find))
 
     async def change(self, context: RequestContext, asked: RetentionPolicy) -> RetentionPolicy:
         """Sets all of it. Takes effect with the worker's next turn."""
-        context.require_for_tenant("retention")
+        context.require_for_tenant(Operation.RETENTION)
         days = {kind: most for kind, most in asked.model_dump().items() if most is not None}
 
         async def work(tx: WorkerTransaction) -> dict[str, int]:

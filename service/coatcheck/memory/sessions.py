@@ -9,6 +9,7 @@ from coatcheck.domain.errors import Forbidden, InvalidRequest, NotFound
 from coatcheck.domain.outbox import OutboxKind
 from coatcheck.domain.sessions import Session, Visibility
 from coatcheck.identity.context import RequestContext
+from coatcheck.identity.operations import Operation
 from coatcheck.memory.access import own_session, owned_session, require_visibility, session_by_id
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.standing import require_standing
@@ -26,7 +27,7 @@ class Sessions:
 
     async def page(self, context: RequestContext, page_size: int, page_token: str | None, name: str | None) -> SessionPage:
         """Newest first; a keyset cursor, so that a session created meanwhile moves nothing. By name: the caller's own, or none."""
-        context.require("sessions")
+        context.require(Operation.SESSIONS)
         if name is not None:
             summary = await self._parts.database.read(context.scope, lambda tx: _own_summary(context, tx, name))
             return SessionPage(sessions=[] if summary is None else [_out(summary)])
@@ -41,7 +42,7 @@ class Sessions:
         return SessionPage(sessions=[_out(summary) for summary in page], next_page_token=token)
 
     async def one(self, context: RequestContext, session_id: UUID) -> SessionOut:
-        context.require("sessions")
+        context.require(Operation.SESSIONS)
 
         async def work(tx: ReadTransaction) -> SessionSummary | None:
             await session_by_id(context, tx, session_id)
@@ -57,7 +58,7 @@ class Sessions:
 
         What is not asked for stays as it stands when it is this change's turn: of two at once neither takes the other's back.
         """
-        context.require("sessions")
+        context.require(Operation.SESSIONS)
         await owned_session(context, self._parts.database, session_id)
         asked = Visibility.parse(patch.visibility) if patch.visibility is not None else None
         if asked is not None:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from coatcheck.domain.errors import NotFound
 from coatcheck.identity.context import RequestContext
+from coatcheck.identity.operations import Operation
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.pages import page_of
 from coatcheck.memory.standing import require_standing_alone
@@ -22,7 +23,7 @@ class Teams:
         self._parts = parts
 
     async def page(self, context: RequestContext, page_size: int, page_token: str | None) -> TeamPage:
-        context.require_for_tenant("principals")
+        context.require_for_tenant(Operation.PRINCIPALS)
 
         async def after(tx: WorkerTransaction, position: str | None, limit: int) -> list[Team]:
             return await teams.page(tx, UUID(position) if position else None, limit)
@@ -31,7 +32,7 @@ class Teams:
         return TeamPage(teams=[_team_out(row) for row in rows], next_page_token=token)
 
     async def create(self, context: RequestContext, asked: TeamCreate) -> TeamOut:
-        context.require_for_tenant("principals")
+        context.require_for_tenant(Operation.PRINCIPALS)
         team = Team(self._parts.new_id(), asked.name, self._parts.clock(), 0)
 
         async def work(tx: WorkerTransaction) -> None:
@@ -43,7 +44,7 @@ class Teams:
 
     async def delete(self, context: RequestContext, team_id: UUID) -> None:
         """Ends all memberships; what was the team's is its owners' alone from now on. Raises NotFound."""
-        context.require_for_tenant("principals")
+        context.require_for_tenant(Operation.PRINCIPALS)
 
         async def work(tx: WorkerTransaction) -> None:
             if not await teams.delete(tx, team_id):
@@ -56,7 +57,7 @@ class Teams:
         self, context: RequestContext, team_id: UUID | None, page_size: int, page_token: str | None
     ) -> MembershipPage:
         """Who belongs to which team, or to this one. Raises NotFound for a team that is not the tenant's."""
-        context.require_for_tenant("principals")
+        context.require_for_tenant(Operation.PRINCIPALS)
 
         async def after(tx: WorkerTransaction, position: str | None, limit: int) -> list[Membership]:
             team, _, principal = (position or "").partition("|")
@@ -73,7 +74,7 @@ class Teams:
 
     async def join(self, context: RequestContext, asked: MembershipCreate) -> MembershipOut:
         """Making a member of a member changes nothing. Raises NotFound for a team or principal that is not the tenant's."""
-        context.require_for_tenant("principals")
+        context.require_for_tenant(Operation.PRINCIPALS)
         made = Membership(asked.team_id, asked.principal_id, self._parts.clock())
 
         async def work(tx: WorkerTransaction) -> Membership:
@@ -91,7 +92,7 @@ class Teams:
 
     async def leave(self, context: RequestContext, team_id: UUID, principal_id: UUID) -> None:
         """Raises NotFound where there is no such membership."""
-        context.require_for_tenant("principals")
+        context.require_for_tenant(Operation.PRINCIPALS)
 
         async def work(tx: WorkerTransaction) -> None:
             if not await teams.leave(tx, principal_id, team_id):

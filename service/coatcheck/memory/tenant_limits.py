@@ -8,6 +8,7 @@ from uuid import UUID
 from coatcheck.domain.errors import NotFound
 from coatcheck.domain.limits import StoredUsage, TenantLimits
 from coatcheck.identity.context import RequestContext
+from coatcheck.identity.operations import Operation
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.limits import default_limits
@@ -25,12 +26,12 @@ class TenantLimitsAdmin:
 
     async def one(self, context: RequestContext, tenant_id: UUID) -> TenantLimitsOut:
         """Raises NotFound for a tenant that does not exist."""
-        context.require_for_tenant("tenants")
+        context.require_for_tenant(Operation.TENANTS)
         return await self._parts.database.work(tenant_scope(tenant_id), self._out)
 
     async def change(self, context: RequestContext, tenant_id: UUID, asked: TenantLimitsIn) -> TenantLimitsOut:
         """Sets all of them. Counts at once in this process, within seconds in others. Raises NotFound."""
-        context.require_for_tenant("tenants")
+        context.require_for_tenant(Operation.TENANTS)
         wanted = TenantLimits(**asked.model_dump())
 
         async def work(tx: WorkerTransaction) -> TenantLimitsOut:

@@ -16,6 +16,7 @@ from coatcheck.domain.errors import CoatcheckError, Erased, InvalidRequest, NoPr
 from coatcheck.domain.runs import Run
 from coatcheck.domain.sessions import Session, Visibility
 from coatcheck.identity.context import RequestContext
+from coatcheck.identity.operations import Operation
 from coatcheck.memory.access import session_by_id
 from coatcheck.memory.collaborators import Collaborators
 from coatcheck.memory.export_lines import VERSION, CutOffLine, EndLine, Lines, RunLine, SessionLine, read, write
@@ -70,14 +71,14 @@ class Transfer:
 
     async def export_session(self, context: RequestContext, session_id: UUID) -> AsyncIterator[bytes]:
         """The lines, oldest run first. Raises NotFound, Erased, Forbidden before the first line; an erasure meanwhile ends it."""
-        context.require("export")
+        context.require(Operation.EXPORT)
         session = await self._parts.database.read(context.scope, lambda tx: session_by_id(context, tx, session_id))
         await self._record(context, "session.export", session_id)
         return self._lines(context, session)
 
     async def import_lines(self, context: RequestContext, lines: AsyncIterator[bytes]) -> ImportResponse:
         """Each run is stored and projected as a compaction is; what stands already is skipped. Raises InvalidRequest."""
-        context.require("import")
+        context.require(Operation.IMPORT)
         await self._parts.limiter.require_embedding(context.tenant_scope)
         tally = _Tally()
         section: _Section | None = None
