@@ -25,7 +25,8 @@ def create_key(
     operation: Annotated[
         list[Operation] | None,
         typer.Option(
-            help="An operation it grants, of those that you hold; may be given more than once. All of them where none is given."
+            help="An operation it grants, of those that you hold; may be given more than once. "
+            "All of them where none is given; tenants to somebody else only by name."
         ),
     ] = None,
     session: Annotated[list[UUID] | None, typer.Option(help="A session it is limited to; may be given more than once.")] = None,

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from coatcheck.domain.errors import Forbidden, InvalidRequest, NotFound
+from coatcheck.domain.errors import FieldError, Forbidden, InvalidRequest, NotFound
 from coatcheck.identity.context import RequestContext
 from coatcheck.identity.credentials import ApiKey, new_api_key
 from coatcheck.identity.operations import EVERYTHING, OPERATOR, Operation, Role
@@ -52,12 +52,16 @@ class Keys:
     async def create(self, context: RequestContext, asked: KeyCreate) -> KeyOut:
         """A key never grants what its maker does not hold, nor more than its holder's role. Raises Forbidden, InvalidRequest."""
         context.require(Operation.KEYS)
-        operations = frozenset(asked.operations) if asked.operations is not None else context.operations
-        if operations - EVERYTHING:
+        holder_id = asked.principal_id or context.principal_id
+        if set(asked.operations or ()) - EVERYTHING:
             raise InvalidRequest(f"An operation is not known; there are {', '.join(sorted(EVERYTHING))}.")
+        if asked.expires_at is not None and asked.expires_at <= self._parts.clock():
+            raise InvalidRequest("The key would have ended already.", errors=[FieldError("/expires_at", "is not in the future")])
+        # Power over every tenant is handed to nobody by being silent.
+        unnamed = context.operations if holder_id == context.principal_id else context.operations - {Operation.TENANTS}
         granted = Grant(
-            principal_id=asked.principal_id or context.principal_id,
-            operations=operations,
+            principal_id=holder_id,
+            operations=unnamed if asked.operations is None else frozenset(asked.operations),
             sessions=frozenset(asked.sessions) if asked.sessions is not None else context.sessions,
             expires_at=asked.expires_at,
         )
@@ -96,7 +100,7 @@ class Keys:
     async def rotate(self, context: RequestContext, key_id: UUID) -> KeyOut:
         """A new key with the old one's rights; the old one is revoked in the same transaction.
 
-        Raises NotFound, and Forbidden for a key that the caller could not make.
+        Raises NotFound, also of one that has ended, and Forbidden for a key that the caller could not make.
         """
         context.require(Operation.KEYS)
         fresh = new_api_key(context.tenant_id, self._parts.new_id())
@@ -104,7 +108,7 @@ class Keys:
         async def work(tx: WorkerTransaction) -> ApiKeyRow:
             await require_standing_alone(tx, context, self._parts.clock)
             old = await _in_reach(context, tx, key_id)
-            if old.revoked_at is not None:
+            if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= self._parts.clock()):
                 raise NotFound
             within = self._within(context, Grant(old.principal_id, old.operations, old.sessions, old.expires_at))
             await directory.revoke_key(tx, key_id, self._parts.clock())
