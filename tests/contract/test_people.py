@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from coatcheck.app.compose import App
-from coatcheck.identity.operations import EVERYTHING, MEMBER, OPERATOR
+from coatcheck.identity.operations import MEMBER, OPERATOR
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.store import audit, directory
 from tests import apps
