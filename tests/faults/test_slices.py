@@ -247,3 +247,17 @@ async def test_work_that_is_cancelled_in_a_slice_is_taken_up_behind_the_last_one
     assert len(embedded) == SLICES - 2
     assert (await at.one.post("/v1/compactions", json=BODY)).status_code == 200
     await at.assert_agreement()
+
+
+async def test_what_is_taken_out_in_a_slice_before_it_is_recorded_is_written_again(at: Scene) -> None:
+    """The window that holds it stands, so that it is owed; a row that told of it would have it taken for written."""
+    compacting = asyncio.create_task(at.one.post("/v1/compactions", json=BODY))
+    async with standing_in_slice(3, "after-upsert"):
+        [run] = await at.runs()
+        taken = [(point.exact_sha256, point.point_id) for point in await at.stored_points()]
+        await at.pair.second.use_cases.projector.remove_points(at.scope, run.session_id, taken)
+    answer = await compacting
+
+    assert (answer.status_code, len(taken)) == (201, 3)
+    await at.assert_agreement()
+    assert await at.points() == SLICES
