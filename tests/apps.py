@@ -11,6 +11,7 @@ import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -156,6 +157,14 @@ async def new_principal(
 
     await one.parts.database.work(tenant_scope(tenant_id), work)
     return Caller(tenant_id, principal_id, fresh.text)
+
+
+async def expired_key(one: App, holder: Caller) -> Caller:
+    """Another key of the principal, whose time is over. The routes make none that is over already."""
+    fresh = new_api_key(holder.tenant_id, one.parts.new_id())
+    granted = Grant(holder.principal_id, EVERYTHING, None, one.parts.clock() - timedelta(seconds=1))
+    await one.parts.database.work(tenant_scope(holder.tenant_id), lambda tx: add_key(one.parts, tx, fresh, "over", granted))
+    return Caller(holder.tenant_id, holder.principal_id, fresh.text)
 
 
 async def context_of(one: App, caller: Caller) -> RequestContext:

@@ -12,6 +12,7 @@ import pytest
 
 from coatcheck.identity.credentials import bearer_api_key
 from coatcheck.memory.jobs import MAX_JOBS
+from tests import apps
 from tests.api.operations import UNKNOWN
 from tests.contract.working import job
 from tests.isolation.claiming import claiming
@@ -129,10 +130,9 @@ async def test_a_revoked_key_is_refused_with_the_next_request(town: Town) -> Non
 
 
 async def test_an_expired_key_is_refused(town: Town) -> None:
-    body = {"name": "expired", "expires_at": "2020-01-01T00:00:00Z"}
-    made = (await town.operator.http.post("/v1/admin/keys", json=body)).json()
+    expired = await apps.expired_key(town.app, town.operator.caller)
 
-    assert (await town.dave.http.get("/v1/sessions", headers={"Authorization": f"Bearer {made['key']}"})).status_code == 401
+    assert (await town.operator.http.get("/v1/sessions", headers=expired.headers)).status_code == 401
 
 
 async def test_a_key_grants_neither_operations_nor_sessions_that_its_maker_lacks(town: Town) -> None:

@@ -113,7 +113,6 @@ async def _refused(app: App, owner: Person) -> dict[str, Headers]:
     """Credentials that prove nothing, or nothing any more."""
     key, tenant = owner.caller.key, owner.tenant_id
     other = await apps.new_tenant(app)
-    expired = await _key(owner, expires_at="2020-01-01T00:00:00Z")
     revoked = await _key(owner)
     async with apps.client(app, Caller(tenant, owner.principal_id, revoked["key"])) as http:
         orphan = await _delegated(http, audience=["api", "mcp"])
@@ -127,7 +126,7 @@ async def _refused(app: App, owner: Person) -> dict[str, Headers]:
         "malformed, the tenant alone": {"Authorization": f"Bearer {tenant}"},
         "the wrong secret": _bearer(key[:-1] + ("A" if key[-1] != "A" else "B")),
         "another tenant's secret under this tenant's name": _bearer(f"ck_{tenant.hex}_" + other.key.split("_", 2)[2]),
-        "expired": _bearer(expired["key"]),
+        "expired": (await apps.expired_key(app, owner.caller)).headers,
         "revoked": _bearer(revoked["key"]),
         "a delegate of a key that was revoked": _bearer(orphan),
         "a delegate for another door": _bearer(elsewhere),
