@@ -78,7 +78,12 @@ GROUPS = {
     "access": Group(("memory/access",), ("tests/memory/test_access.py", "tests/memory/test_new_session.py")),
     "claims": Group(
         ("store/database", "store/permission"),
-        ("tests/store/test_database.py", "tests/store/test_directory.py", "tests/store/test_statement_mutants.py"),
+        (
+            "tests/memory/test_standing.py",
+            "tests/store/test_database.py",
+            "tests/store/test_directory.py",
+            "tests/store/test_statement_mutants.py",
+        ),
         # Pauses between attempts, a connection's life, and what the server promises of its disk.
         ("connect", "check", "check_durability", "close", "_attempts"),
     ),

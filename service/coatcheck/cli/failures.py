@@ -8,7 +8,8 @@ NEXT_STEPS = {
     "TranscriptError": "`coatcheck compact --help` says what is read",
     "Unauthenticated": "set COATCHECK_API_KEY; a service on this machine leaves its first key in local.key of its data directory",
     "NotFound": (
-        "a name means a session of your own; `list` of sessions, principals, teams, keys and tenants shows the ids that you may use"
+        "a name means a session of your own; `coatcheck sessions list` shows the ids that you may use, "
+        "as `list` of principals, teams, keys and tenants does"
     ),
 }
 
