@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -116,6 +116,15 @@ async def seen(damage: Damage) -> list[StoredPoint]:
     return sorted(await damage.points(), key=lambda point: point.point_id)
 
 
+async def interrupted(point: str, start: AbstractAsyncContextManager[App]) -> None:
+    """A start that dies at the point."""
+    faults.arm(f"{point}=raise@1")
+    with pytest.raises(faults.InjectedFault):
+        async with start:
+            pass
+    faults.disarm()
+
+
 async def test_an_index_in_the_place_of_a_lost_one_does_not_count_as_closed_cleanly(tmp_path: Path) -> None:
     settings = load({}, data_dir=tmp_path / "data", embedded=True)
     with DataDirectory(settings.data_dir) as directory:
@@ -131,11 +140,7 @@ async def test_a_recovery_that_was_interrupted_is_finished_by_the_next_start(fre
     async with started(fresh_database_url, tmp_path) as app:
         caller = await handed_in(app)
     shutil.rmtree(tmp_path / "data" / "index")
-    faults.arm("inside-recovery=raise@1")
-    with pytest.raises(faults.InjectedFault):
-        async with started(fresh_database_url, tmp_path, was_clean=False):
-            pass
-    faults.disarm()
+    await interrupted("inside-recovery", started(fresh_database_url, tmp_path, was_clean=False))
 
     async with started(fresh_database_url, tmp_path, was_clean=False) as app:
         await assert_whole(app, caller, "used")
@@ -152,11 +157,7 @@ async def test_a_recovery_that_was_interrupted_leaves_no_point_that_no_row_tells
         damage.plant(own[0], uuid4(), exact_sha256="0" * 64)
         for point in own:
             damage.remove(point)
-    faults.arm("inside-recovery=raise@1")
-    with pytest.raises(faults.InjectedFault):
-        async with started(fresh_database_url, tmp_path, was_clean=False):
-            pass
-    faults.disarm()
+    await interrupted("inside-recovery", started(fresh_database_url, tmp_path, was_clean=False))
 
     async with started(fresh_database_url, tmp_path, was_clean=False) as app:
         await assert_whole(app, caller, "used")
@@ -167,11 +168,7 @@ async def test_a_generation_that_was_opened_and_not_filled_is_filled_by_the_next
 ) -> None:
     async with started(fresh_database_url, tmp_path) as app:
         caller = await handed_in(app)
-    faults.arm("before-fill=raise@1")
-    with pytest.raises(faults.InjectedFault):
-        async with started(fresh_database_url, tmp_path, embedder="none"):
-            pass
-    faults.disarm()
+    await interrupted("before-fill", started(fresh_database_url, tmp_path, embedder="none"))
 
     async with started(fresh_database_url, tmp_path, embedder="none") as app:
         await assert_whole(app, caller, "unavailable")
