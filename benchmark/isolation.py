@@ -39,7 +39,7 @@ from coatcheck.domain.scopes import PUBLIC, Scope, TenantScope, principal_key
 from coatcheck.identity.operations import OPERATOR
 from coatcheck.index.edge import EdgeIndex
 from coatcheck.index.lexical import analyse_document, analyse_query
-from coatcheck.memory.keys import create_tenant
+from coatcheck.memory.tenants import create_tenant
 from coatcheck.settings import Settings
 from coatcheck.store import candidates
 from coatcheck.store.database import ReadTransaction

@@ -30,9 +30,10 @@ from coatcheck.identity.credentials import new_api_key
 from coatcheck.identity.operations import EVERYTHING, MEMBER
 from coatcheck.identity.scopes import tenant_scope
 from coatcheck.index.edge import EdgeIndex
-from coatcheck.memory.keys import Grant, add_key, create_tenant
+from coatcheck.memory.keys import Grant, add_key
 from coatcheck.memory.root_keys import open_keyring
 from coatcheck.memory.startup import open_generation
+from coatcheck.memory.tenants import create_tenant
 from coatcheck.ops.progress import ProgressBoard, standard_stages
 from coatcheck.settings import Settings, cache_dir, load
 from coatcheck.store import principals

@@ -30,7 +30,6 @@ TENANT_WALKS = {
     "memory.cache_expiry",
     "memory.housekeeping",
     "memory.issuers",
-    "memory.keys",
     "memory.limits",
     "memory.offboarding",
     "memory.readiness",
@@ -39,6 +38,7 @@ TENANT_WALKS = {
     "memory.rounds",
     "memory.startup",
     "memory.tenant_limits",
+    "memory.tenants",
 }
 """Who may enter a tenant that no caller's context named: starts, workers and the directory of credentials."""
 

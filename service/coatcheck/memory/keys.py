@@ -1,24 +1,23 @@
-"""API keys and tenants: made, listed, revoked, rotated. A key is shown once; what is stored cannot be turned back into it."""
+"""API keys: made, listed, revoked, rotated. A key is shown once; what is stored cannot be turned back into it."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 from uuid import UUID
 
 from coatcheck.domain.errors import FieldError, Forbidden, InvalidRequest, NotFound
 from coatcheck.identity.context import RequestContext
 from coatcheck.identity.credentials import ApiKey, new_api_key
-from coatcheck.identity.operations import EVERYTHING, OPERATOR, Operation, Role
-from coatcheck.identity.scopes import tenant_scope
+from coatcheck.identity.operations import EVERYTHING, Operation, Role
 from coatcheck.memory.collaborators import Collaborators
+from coatcheck.memory.pages import page_of
 from coatcheck.memory.standing import require_standing_alone
 from coatcheck.store import audit, directory, principals
 from coatcheck.store.database import WorkerTransaction
-from coatcheck.store.directory import ApiKeyRow, Tenant
-from coatcheck_client.wire import KeyCreate, KeyOut, KeyPage, TenantCreate, TenantOut, TenantPage
+from coatcheck.store.directory import ApiKeyRow
+from coatcheck_client.wire import KeyCreate, KeyOut, KeyPage
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +39,12 @@ class Keys:
     async def page(self, context: RequestContext, page_size: int, page_token: str | None) -> KeyPage:
         """An operator sees its tenant's keys, anybody else its principal's; of these only those kept to the caller's sessions."""
         context.require(Operation.KEYS)
-        cursor = self._parts.keyring.cursor(context.tenant_id)
-        after = UUID(cursor.open("keys", str(context.tenant_id), page_token)) if page_token else None
-        rows = await self._parts.database.work(
-            context.tenant_scope, lambda tx: directory.page_keys(tx, after, page_size + 1, _whose(context), context.sessions)
-        )
-        page = rows[:page_size]
-        token = cursor.seal("keys", str(context.tenant_id), str(page[-1].key_id)) if len(rows) > page_size else None
-        return KeyPage(keys=[_key_out(row) for row in page], next_page_token=token)
+
+        async def after(tx: WorkerTransaction, position: str | None, limit: int) -> list[ApiKeyRow]:
+            return await directory.page_keys(tx, UUID(position) if position else None, limit, _whose(context), context.sessions)
+
+        rows, token = await page_of(self._parts, context, "keys", page_size, page_token, after, lambda row: str(row.key_id))
+        return KeyPage(keys=[_key_out(row) for row in rows], next_page_token=token)
 
     async def create(self, context: RequestContext, asked: KeyCreate) -> KeyOut:
         """A key never grants what its maker does not hold, nor more than its holder's role. Raises Forbidden, InvalidRequest."""
@@ -134,39 +131,6 @@ class Keys:
         return dataclasses.replace(granted, expires_at=granted.expires_at or ends_at)
 
 
-class Tenants:
-    """The use cases behind ``/v1/admin/tenants``."""
-
-    def __init__(self, parts: Collaborators) -> None:
-        self._parts = parts
-
-    async def page(self, context: RequestContext) -> TenantPage:
-        context.require_for_tenant(Operation.TENANTS)
-        tenants = await self._parts.database.directory(directory.tenants)
-        return TenantPage(tenants=[_tenant_out(tenant) for tenant in tenants])
-
-    async def create(self, context: RequestContext, asked: TenantCreate) -> TenantOut:
-        """A tenant with its first operator and that operator's key."""
-        context.require_for_tenant(Operation.TENANTS)
-        await self._parts.database.work(context.tenant_scope, lambda tx: require_standing_alone(tx, context, self._parts.clock))
-        tenant, key = await create_tenant(self._parts, asked.name, OPERATOR)
-        await self._parts.database.work(
-            context.tenant_scope,
-            lambda tx: audit.record(tx, self._parts.new_id(), context.actor, "tenant.create", "tenant", str(tenant.tenant_id)),
-        )
-        return _tenant_out(tenant, key)
-
-
-async def create_tenant(parts: Collaborators, name: str, operations: frozenset[str]) -> tuple[Tenant, str]:
-    """A tenant, its first principal and that one's key. Raises InvalidRequest when the name is taken."""
-    tenant = Tenant(parts.new_id(), name, "active", parts.keyring.fingerprint(), parts.clock())
-    if not await parts.database.directory(lambda tx: directory.insert_tenant(tx, tenant)):
-        raise InvalidRequest("A tenant of this name exists.")
-    fresh = new_api_key(tenant.tenant_id, parts.new_id())
-    await parts.database.work(tenant_scope(tenant.tenant_id), lambda tx: add_operators_key(parts, tx, fresh, "first", operations))
-    return tenant, fresh.text
-
-
 async def add_operators_key(
     parts: Collaborators, tx: WorkerTransaction, fresh: ApiKey, name: str, operations: frozenset[str]
 ) -> None:
@@ -224,8 +188,3 @@ def _key_out(row: ApiKeyRow, key: str | None = None) -> KeyOut:
         sessions=None if row.sessions is None else sorted(row.sessions), created_at=row.created_at, expires_at=row.expires_at,
         revoked_at=row.revoked_at, key=key,
     )  # fmt: skip
-
-
-def _tenant_out(tenant: Tenant, key: str | None = None) -> TenantOut:
-    status: Literal["active", "suspended"] = "active" if tenant.status == "active" else "suspended"
-    return TenantOut(tenant_id=tenant.tenant_id, name=tenant.name, status=status, created_at=tenant.created_at, key=key)

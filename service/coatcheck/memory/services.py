@@ -21,7 +21,7 @@ from coatcheck.memory.importing import Importer
 from coatcheck.memory.integrity import Scanner
 from coatcheck.memory.issuers import Issuers
 from coatcheck.memory.jobs import JobKind, Jobs
-from coatcheck.memory.keys import Keys, Tenants
+from coatcheck.memory.keys import Keys
 from coatcheck.memory.offboarding import Offboarding
 from coatcheck.memory.presenting import Presenter
 from coatcheck.memory.principals import Principals
@@ -38,6 +38,7 @@ from coatcheck.memory.retention import Retention
 from coatcheck.memory.sessions import Sessions
 from coatcheck.memory.teams import Teams
 from coatcheck.memory.tenant_limits import TenantLimitsAdmin
+from coatcheck.memory.tenants import Tenants
 from coatcheck.memory.transfer import Transfer
 from coatcheck_client.wire import (
     CacheLookup,
